@@ -1,0 +1,53 @@
+# vkml_layer(<folder> DEPENDS ... [PRIVATE_DEPENDS ...])
+#
+# The static library of one layer: every source under src/<folder>. Its public headers are reached
+# through a folder that holds this layer's headers alone, so that a file sees the headers of its own
+# layer and of those it links to; including a layer above does not compile.
+add_library(vkml_options INTERFACE)
+target_compile_options(vkml_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  # No contraction but written fma: results agree across devices and compilers.
+  -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False positives of GCC 12 and 13 in inlined standard containers.
+  target_compile_options(vkml_options INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds
+    -Wno-stringop-overflow -Wno-restrict -Wno-stringop-overread -Wno-free-nonheap-object)
+endif()
+if(VKML_SANITIZE)
+  target_compile_options(vkml_options INTERFACE -fsanitize=${VKML_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(vkml_options INTERFACE -fsanitize=${VKML_SANITIZE})
+endif()
+
+function(vkml_layer folder)
+  cmake_parse_arguments(LAYER "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  string(REPLACE "/" "_" suffix ${folder})
+  set(target vkml_${suffix})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp")
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:vkml_options>)
+    if(LAYER_PRIVATE_DEPENDS)
+      target_link_libraries(${target} PRIVATE ${LAYER_PRIVATE_DEPENDS})
+    endif()
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/${folder}")
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_link_libraries(${target} ${scope} ${LAYER_DEPENDS})
+  target_compile_features(${target} ${scope} cxx_std_20)
+
+  set(public "${PROJECT_SOURCE_DIR}/include/vkml/${folder}")
+  if(EXISTS "${public}")
+    set(view "${PROJECT_BINARY_DIR}/layers/${suffix}")
+    get_filename_component(parent "${view}/vkml/${folder}" DIRECTORY)
+    file(MAKE_DIRECTORY "${parent}")
+    if(NOT EXISTS "${view}/vkml/${folder}")
+      file(CREATE_LINK "${public}" "${view}/vkml/${folder}" SYMBOLIC)
+    endif()
+    target_include_directories(${target} ${scope}
+      $<BUILD_INTERFACE:${view}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY VKML_LAYERS ${target})
+endfunction()

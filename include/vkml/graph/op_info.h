@@ -1,0 +1,67 @@
+// What the graph knows of an operator: a name, a family, and its gradient rule.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "vkml/core/error.h"
+
+namespace vkml::graph {
+
+class Node;
+class Value;
+
+enum class Family : std::uint8_t {
+  kLeaf,         // storage that holds a value
+  kScalar,       // a Python or C++ number: a run-time input, never part of a plan's key
+  kElementwise,  // a row of ops/elementwise.def.h
+  kIota,         // coordinates along an axis
+  kView,         // same storage, other extents, strides, offset
+  kCopy,         // the source, made contiguous
+  kCast,         // another dtype
+  kAssign,       // sources: old value, new value
+  kViewUpdate,   // sources: base, value; the base with a window replaced
+  kConcat,
+  kReduce,
+  kCore,         // a structural operator with a kernel kind of its own
+  kCustom,       // registered at run time; replaced by vkML expressions before lowering
+};
+
+/// A node's structural parameters: part of the plan's key, never data.
+class Attributes {
+ public:
+  static constexpr int kCapacity = 10;
+  Attributes() = default;
+  Attributes(std::initializer_list<std::int64_t> values) {
+    for (const std::int64_t value : values) push_back(value);
+  }
+  void push_back(std::int64_t value) {
+    if (size_ == kCapacity) throw InternalError("more than 10 attributes on a node");
+    values_[static_cast<std::size_t>(size_++)] = value;
+  }
+  int size() const { return size_; }
+  std::int64_t operator[](int index) const { return values_[static_cast<std::size_t>(index)]; }
+  std::span<const std::int64_t> span() const {
+    return {values_.data(), static_cast<std::size_t>(size_)};
+  }
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+
+ private:
+  std::array<std::int64_t, kCapacity> values_{};
+  int size_ = 0;
+};
+
+/// Gradients of a node's sources from the gradient of its result. Writes into `gradients`, which
+/// has one undefined Value for each source; those left undefined get none.
+using GradientRule = void (*)(const Node& node, const Value& gradient, std::span<Value> gradients);
+
+struct OpInfo {
+  const char* name = "";
+  Family family = Family::kLeaf;
+  int id = 0;  // within the family: row number, KernelKind, ReduceKind
+  GradientRule gradient = nullptr;  // null: not differentiable
+};
+
+}  // namespace vkml::graph

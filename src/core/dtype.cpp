@@ -1,0 +1,32 @@
+#include "vkml/core/dtype.h"
+
+namespace vkml {
+
+std::string_view name_of(DType dtype) {
+  constexpr std::string_view kNames[kDTypeCount] = {"bool",    "uint8",    "int32",   "int64",
+                                                    "float16", "bfloat16", "float32", "float64"};
+  return kNames[static_cast<int>(dtype)];
+}
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  const DType low = a < b ? a : b;
+  const DType high = a < b ? b : a;
+  const bool halves_differ = low == DType::kF16 && high == DType::kBF16;
+  return halves_differ ? DType::kF32 : high;
+}
+
+namespace {
+int kind_rank(DType dtype) {
+  if (dtype == DType::kBool) return 0;
+  return is_integer(dtype) ? 1 : 2;
+}
+}  // namespace
+
+DType promote_weak(DType strong, DType weak_scalar) {
+  if (kind_rank(strong) >= kind_rank(weak_scalar)) return strong;
+  if (kind_rank(weak_scalar) == 2) return kDefaultFloat;
+  return kDefaultInteger;
+}
+
+}  // namespace vkml
