@@ -1,11 +1,13 @@
-# vkml_layer(<folder> DEPENDS ... [PRIVATE_DEPENDS ...])
+# vkml_layer(<folder> DEPENDS ... [PRIVATE_DEPENDS ...] [HEADER_DEPENDS ...])
 #
 # The static library of one layer: every source under src/<folder>. Its public headers are reached
 # through a folder that holds this layer's headers alone, so that a file sees the headers of its own
-# layer and of those it links to; including a layer above does not compile.
+# layer and of those it links to; including a layer above does not compile. PRIVATE_DEPENDS are
+# linked by whoever uses an installed vkML; HEADER_DEPENDS are needed to build this layer only.
 add_library(vkml_options INTERFACE)
 target_compile_options(vkml_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<BOOL:${VKML_WARNINGS_AS_ERRORS}>:-Werror>
   # No contraction but written fma: results agree across devices and compilers.
   -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -19,7 +21,7 @@ if(VKML_SANITIZE)
 endif()
 
 function(vkml_layer folder)
-  cmake_parse_arguments(LAYER "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "DEPENDS;PRIVATE_DEPENDS;HEADER_DEPENDS" ${ARGN})
   string(REPLACE "/" "_" suffix ${folder})
   set(target vkml_${suffix})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp")
@@ -30,6 +32,9 @@ function(vkml_layer folder)
     if(LAYER_PRIVATE_DEPENDS)
       target_link_libraries(${target} PRIVATE ${LAYER_PRIVATE_DEPENDS})
     endif()
+    foreach(dependency ${LAYER_HEADER_DEPENDS})
+      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${dependency}>)
+    endforeach()
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/${folder}")
   else()
     add_library(${target} INTERFACE)
@@ -49,5 +54,7 @@ function(vkml_layer folder)
     target_include_directories(${target} ${scope}
       $<BUILD_INTERFACE:${view}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   endif()
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${suffix})
+  add_library(vkml::${suffix} ALIAS ${target})
   set_property(GLOBAL APPEND PROPERTY VKML_LAYERS ${target})
 endfunction()

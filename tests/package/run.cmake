@@ -1,0 +1,16 @@
+# Installs a built vkML into an empty folder, then configures, builds and runs the project beside
+# this file against it. Arguments (-D): VKML_BINARY_DIR, WORK_DIR, CXX_COMPILER.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " line)
+    message(FATAL_ERROR "failed (${result}): ${line}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+run("${CMAKE_COMMAND}" --install "${VKML_BINARY_DIR}" --prefix "${WORK_DIR}/prefix" --component cpp)
+run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK_DIR}/build" -G Ninja
+    "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
+run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
+run("${WORK_DIR}/build/uses_vkml")
