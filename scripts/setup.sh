@@ -96,7 +96,7 @@ install_python_packages() {
   if [[ ${#missing[@]} -eq 0 ]]; then return; fi
   say "installing Python packages into .venv: ${missing[*]}"
   .venv/bin/python scripts/requirements.py "${missing[@]}" >.venv/.vkml/requirements.txt
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+  .venv/bin/python -m pip install -qq --disable-pip-version-check \
     --requirement .venv/.vkml/requirements.txt
   for group in "${missing[@]}"; do echo "$stamp" >".venv/.vkml/$group"; done
 }

@@ -1,0 +1,104 @@
+"""The layers include downwards only, and a backend's private headers stay its own."""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+# What each layer may include, beside itself. The order of the keys is the order of the layers.
+BELOW = {
+    "core": set(),
+    "graph": {"core"},
+    "ops": {"core", "graph"},
+    "autograd": {"core", "graph", "ops"},
+    "dispatch": {"core", "graph", "ops"},
+    "backend/reference": {"core", "graph", "ops", "dispatch"},
+    "backend/cpu": {"core", "graph", "ops", "dispatch"},
+    "backend/vulkan": {"core", "graph", "ops", "dispatch"},
+    "api": {"core", "graph", "ops", "autograd", "dispatch"},
+    "bindings": {"core", "graph", "ops", "autograd", "dispatch", "api"},
+}
+BACKENDS = [layer for layer in BELOW if layer.startswith("backend/")]
+# The one place that knows which backends there are.
+REGISTRATION = {f"src/api/runtime.cpp -> {backend}/register.h" for backend in BACKENDS}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+
+
+def layer_of(path: str) -> str | None:
+    """The layer of a path such as `backend/cpu/kernels/x.h`, or None."""
+    return next((layer for layer in BELOW if path.startswith(layer + "/")), None)
+
+
+def sources(layer: str) -> list[pathlib.Path]:
+    """Every C++ file of a layer."""
+    if layer == "bindings":
+        folders = [ROOT / "bindings"]
+    else:
+        folders = [ROOT / "src" / layer, ROOT / "include" / "vkml" / layer]
+    return [
+        file
+        for folder in folders
+        for file in sorted(folder.rglob("*"))
+        if file.suffix in {".h", ".cpp", ".inc"}
+    ]
+
+
+def included_layers(file: pathlib.Path, layer: str) -> list[tuple[str, str]]:
+    """(included path under its layer's root, its layer) for each include of vkML's own headers."""
+    found = []
+    for name in INCLUDE.findall(file.read_text()):
+        path = name.removeprefix("vkml/")
+        here = file.parent / name
+        if layer_of(path):
+            found.append((path, layer_of(path)))
+        elif here.is_file():
+            relative = here.resolve().relative_to(ROOT)
+            parts = relative.as_posix().split("/", 1)
+            found.append((parts[1], layer_of(parts[1]) or layer))
+    return found
+
+
+@pytest.mark.parametrize("layer", BELOW)
+def test_a_layer_includes_downwards_only(layer):
+    upward = [
+        f"{file.relative_to(ROOT)} -> {path}"
+        for file in sources(layer)
+        for path, target in included_layers(file, layer)
+        if target not in BELOW[layer] | {layer}
+    ]
+    assert sorted(set(upward) - REGISTRATION) == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_private_headers_of_a_backend_stay_inside(backend):
+    private = {
+        path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / backend).rglob("*.h")
+    }
+    leaks = [
+        f"{file.relative_to(ROOT)} -> {path}"
+        for layer in BELOW
+        if layer != backend
+        for file in sources(layer)
+        for path, _ in included_layers(file, layer)
+        if path in private
+    ]
+    assert sorted(set(leaks) - REGISTRATION) == []
+
+
+def test_no_public_header_names_a_device_api():
+    named = [
+        f"{file.relative_to(ROOT)} -> {name}"
+        for file in sorted((ROOT / "include").rglob("*.h"))
+        for name in INCLUDE.findall(file.read_text())
+        if re.search(r"vulkan/vulkan|dnnl|omp\.h|hwy/|spirv", name)
+    ]
+    assert named == []
+
+
+def test_core_knows_no_other_layer():
+    """Guards the walk itself: a broken pattern would pass everything above."""
+    walked = {path for file in sources("graph") for path, _ in included_layers(file, "graph")}
+    assert "core/shape.h" in walked
