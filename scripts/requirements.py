@@ -6,6 +6,7 @@ name under [project.optional-dependencies].
 
 import pathlib
 import sys
+
 import tomllib
 
 

@@ -1,0 +1,83 @@
+"""What the workloads need of a framework beyond the API that vkML and PyTorch share."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Framework(Protocol):
+    """One framework on one device. `lib` is its top module, used as `torch` would be."""
+
+    lib: Any
+
+    def array(self, value: np.ndarray, requires_grad: bool = False) -> Any:
+        """A tensor on the device."""
+
+    def to_device(self, module: Any) -> Any:
+        """A module with its parameters on the device."""
+
+    def run(self, *tensors: Any) -> None:
+        """See to it that the values of these are computed, or queued to be."""
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+
+    def describe(self) -> str:
+        """Version and device, for the report."""
+
+
+class Vkml:
+    """vkML on `cpu` or `vulkan`."""
+
+    def __init__(self, device: str) -> None:
+        self.lib = importlib.import_module("vkml")
+        importlib.import_module("vkml.nn")
+        importlib.import_module("vkml.optim")
+        self.device = device
+
+    def array(self, value: np.ndarray, requires_grad: bool = False) -> Any:
+        return self.lib.tensor(value, device=self.device, requires_grad=requires_grad)
+
+    def to_device(self, module: Any) -> Any:
+        return module.to(self.device)
+
+    def run(self, *tensors: Any) -> None:
+        for tensor in tensors:
+            tensor.realize()
+
+    def synchronize(self) -> None:
+        self.lib.synchronize()
+
+    def describe(self) -> str:
+        return f"vkML {self.lib.__version__} on {self.device}"
+
+
+class Torch:
+    """PyTorch, eager. Its device for Vulkan's is CUDA where there is one, else the CPU."""
+
+    def __init__(self, device: str) -> None:
+        self.lib = importlib.import_module("torch")
+        self.device = "cuda" if device == "vulkan" and self.lib.cuda.is_available() else "cpu"
+
+    def array(self, value: np.ndarray, requires_grad: bool = False) -> Any:
+        return self.lib.tensor(value, device=self.device, requires_grad=requires_grad)
+
+    def to_device(self, module: Any) -> Any:
+        return module.to(self.device)
+
+    def run(self, *tensors: Any) -> None:
+        """PyTorch has started them already."""
+
+    def synchronize(self) -> None:
+        if self.device == "cuda":
+            self.lib.cuda.synchronize()
+
+    def describe(self) -> str:
+        threads = f", {self.lib.get_num_threads()} threads" if self.device == "cpu" else ""
+        return f"PyTorch {self.lib.__version__} on {self.device}{threads}"
+
+
+FRAMEWORKS = {"vkml": Vkml, "torch": Torch}
