@@ -1,0 +1,115 @@
+"""Datasets: anything with a length and items by number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import vkml
+from vkml import Tensor
+from vkml.data.generator import Generator
+
+Item = TypeVar("Item", covariant=True)
+
+
+class Dataset(Generic[Item]):
+    """Base class: subclasses define `__getitem__` and `__len__`."""
+
+    def __getitem__(self, index: int) -> Item:
+        raise NotImplementedError(f"{type(self).__name__} does not define __getitem__")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} does not define __len__")
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Rows of tensors that have the same number of rows.
+
+    A `DataLoader` takes whole batches out of it with one operator for each tensor.
+
+    Args:
+        *tensors: Tensors with equal first extents.
+    """
+
+    def __init__(self, *tensors: Tensor) -> None:
+        rows = {tensor.shape[0] if tensor.ndim > 0 else None for tensor in tensors}
+        if len(rows) != 1 or None in rows:
+            raise vkml.ShapeError(
+                "[TensorDataset] first extents differ: "
+                f"{', '.join(str(tuple(tensor.shape)) for tensor in tensors) or 'no tensors'}. "
+                "Pass tensors with one row for each item."
+            )
+        self.tensors = tensors
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return int(self.tensors[0].shape[0])
+
+
+class Subset(Dataset[Item]):
+    """Some items of a dataset, by their numbers."""
+
+    def __init__(self, dataset: Dataset[Item], indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: int) -> Item:
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class ConcatDataset(Dataset[Item]):
+    """Several datasets, one after the other."""
+
+    def __init__(self, datasets: Sequence[Dataset[Item]]) -> None:
+        self.datasets = list(datasets)
+
+    def __getitem__(self, index: int) -> Item:
+        length = len(self)
+        if not -length <= index < length:
+            raise IndexError(f"index {index} is out of range for {length} items")
+        index %= length
+        for dataset in self.datasets:
+            if index < len(dataset):
+                return dataset[index]
+            index -= len(dataset)
+        raise IndexError(index)
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self.datasets)
+
+
+def random_split(
+    dataset: Dataset[Item],
+    lengths: Sequence[int | float],
+    generator: Generator | int | None = None,
+) -> list[Subset[Item]]:
+    """Splits a dataset at random into parts that share no item.
+
+    Args:
+        dataset: What is split.
+        lengths: The parts' lengths, which add up to the dataset's; or shares that add up to 1.
+            Items left over by rounding go to the first parts, one each.
+        generator: Decides the split: a Generator, or a seed.
+    """
+    total = len(dataset)
+    counts = [int(length) for length in lengths]
+    if math.isclose(sum(lengths), 1.0) and any(isinstance(share, float) for share in lengths):
+        counts = [math.floor(total * share) for share in lengths]
+        for part in range(total - sum(counts)):
+            counts[part % len(counts)] += 1
+    if sum(counts) != total or min(counts, default=0) < 0:
+        raise vkml.ArgumentError(
+            f"[random_split] lengths {list(lengths)} do not add up to the dataset's {total} items."
+        )
+    order: list[Any] = Generator.of(generator).permutation(total).tolist()
+    starts = [sum(counts[:part]) for part in range(len(counts))]
+    return [
+        Subset(dataset, order[start : start + count])
+        for start, count in zip(starts, counts, strict=True)
+    ]

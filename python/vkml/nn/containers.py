@@ -1,0 +1,199 @@
+"""Modules that hold modules or parameters: Sequential, lists and dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, overload
+
+from vkml import Tensor
+from vkml.nn.module import Module
+from vkml.nn.parameter import Parameter
+
+
+def _position(index: int, length: int, kind: str) -> int:
+    if not -length <= index < length:
+        raise IndexError(f"index {index} is out of range for {kind} of length {length}")
+    return index % length
+
+
+class Sequential(Module):
+    """Calls its modules one after the other.
+
+    Args:
+        *modules: The modules in order, or one dictionary of them by name.
+    """
+
+    def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            named: Iterable[tuple[str, Any]] = modules[0].items()
+        else:
+            named = ((str(i), module) for i, module in enumerate(modules))
+        for name, module in named:
+            self.register_module(name, module)
+
+    def forward(self, input: Any) -> Any:
+        """The result of the last module."""
+        for module in self:
+            input = module(input)
+        return input
+
+    def append(self, module: Module) -> Sequential:
+        """Adds a module at the end."""
+        self.register_module(str(len(self)), module)
+        return self
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return (module for module in self._modules.values() if module is not None)
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequential: ...
+    def __getitem__(self, index: int | slice) -> Module:
+        """The module at a position, or a Sequential of a slice of them."""
+        if isinstance(index, slice):
+            return Sequential(dict(list(self._named())[index]))
+        return list(self)[_position(index, len(self), "Sequential")]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        name = list(self._modules)[_position(index, len(self), "Sequential")]
+        setattr(self, name, module)
+
+    def _named(self) -> Iterator[tuple[str, Module]]:
+        return ((name, m) for name, m in self._modules.items() if m is not None)
+
+
+class ModuleList(Module):
+    """A list of modules, all registered."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    def append(self, module: Module) -> ModuleList:
+        """Adds a module at the end."""
+        self.register_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> ModuleList:
+        """Adds modules at the end."""
+        for module in modules:
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> None:
+        """Adds a module before a position."""
+        modules = list(self)
+        modules.insert(index, module)
+        self._modules.clear()
+        self.extend(modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return (module for module in self._modules.values() if module is not None)
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> ModuleList: ...
+    def __getitem__(self, index: int | slice) -> Module:
+        """The module at a position, or a ModuleList of a slice of them."""
+        modules = list(self)
+        if isinstance(index, slice):
+            return ModuleList(modules[index])
+        return modules[_position(index, len(modules), "ModuleList")]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, str(_position(index, len(self), "ModuleList")), module)
+
+
+class ModuleDict(Module):
+    """A dictionary of modules, all registered."""
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def update(self, modules: Mapping[str, Module]) -> None:
+        """Adds or replaces modules."""
+        for name, module in modules.items():
+            self[name] = module
+
+    def __getitem__(self, name: str) -> Module:
+        module = self._modules[name]
+        if module is None:
+            raise KeyError(name)
+        return module
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.register_module(name, module)
+
+    def __delitem__(self, name: str) -> None:
+        del self._modules[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._modules.keys()
+
+    def values(self) -> Iterable[Module]:
+        """The modules."""
+        return [module for module in self._modules.values() if module is not None]
+
+    def items(self) -> Iterable[tuple[str, Module]]:
+        """Names with modules."""
+        return [(name, m) for name, m in self._modules.items() if m is not None]
+
+
+class ParameterList(Module):
+    """A list of parameters, all registered. Plain tensors become parameters."""
+
+    def __init__(self, values: Iterable[Tensor] | None = None) -> None:
+        super().__init__()
+        self.extend(values or ())
+
+    def append(self, value: Tensor) -> ParameterList:
+        """Adds a parameter at the end."""
+        parameter = value if isinstance(value, Parameter) else Parameter(value)
+        self.register_parameter(str(len(self)), parameter)
+        return self
+
+    def extend(self, values: Iterable[Tensor]) -> ParameterList:
+        """Adds parameters at the end."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return (p for p in self._parameters.values() if p is not None)
+
+    def __getitem__(self, index: int) -> Parameter:
+        return list(self)[_position(index, len(self), "ParameterList")]
+
+    def __setitem__(self, index: int, value: Tensor) -> None:
+        parameter = value if isinstance(value, Parameter) else Parameter(value)
+        setattr(self, str(_position(index, len(self), "ParameterList")), parameter)
+
+    def extra_repr(self) -> str:
+        """One line for each parameter."""
+        return "\n".join(
+            f"({name}): Parameter of {p.dtype}, shape {tuple(p.shape)}"
+            for name, p in self.named_parameters()
+        )

@@ -1,0 +1,100 @@
+"""Conv2d."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import vkml
+from vkml import Tensor
+from vkml.nn import functional, init
+from vkml.nn.functional import IntOrPair
+from vkml.nn.module import Module
+from vkml.nn.parameter import Parameter
+
+
+class Conv2d(Module):
+    """Cross-correlation over the last two axes, with learned kernels.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the result.
+        kernel_size: Extents of the kernels, for both axes or for each.
+        stride: Steps of the kernel.
+        padding: Zeros on each side, `valid` (0) or `same` (keeps the extents, for stride 1).
+        dilation: Distance between kernel elements.
+        groups: Blocks of channels that do not see each other; divides both channel counts.
+        bias: Whether there is an offset.
+        device: Where the parameters live.
+        dtype: Of the parameters.
+
+    Attributes:
+        weight: Shape (out_channels, in_channels / groups, kernel height, kernel width).
+        bias: Shape (out_channels,), or None.
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: IntOrPair,
+        stride: IntOrPair = 1,
+        padding: IntOrPair | Literal["valid", "same"] = 0,
+        dilation: IntOrPair = 1,
+        groups: int = 1,
+        bias: bool = True,
+        device: vkml.DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise vkml.ArgumentError(
+                f"[Conv2d] groups={groups} does not divide in_channels={in_channels} and "
+                f"out_channels={out_channels}."
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = functional._pair(kernel_size)
+        self.stride = functional._pair(stride)
+        self.padding = padding if isinstance(padding, str) else functional._pair(padding)
+        self.dilation = functional._pair(dilation)
+        self.groups = groups
+        shape = (out_channels, in_channels // groups, *self.kernel_size)
+        self.weight = Parameter(vkml.empty(shape, dtype=dtype, device=device))
+        if bias:
+            self.bias = Parameter(vkml.empty((out_channels,), dtype=dtype, device=device))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new parameters: uniform on +-1 / sqrt(inputs of one result)."""
+        init.default_affine_(self.weight, self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps (batch, in_channels, height, width) to (batch, out_channels, ...)."""
+        return functional.conv2d(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.groups,
+        )
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments that differ from their defaults."""
+        text = (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}"
+        )
+        if self.padding != (0, 0):
+            text += f", padding={self.padding}"
+        if self.dilation != (1, 1):
+            text += f", dilation={self.dilation}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        return text if self.bias is not None else f"{text}, bias=False"

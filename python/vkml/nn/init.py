@@ -1,0 +1,144 @@
+"""Filling tensors with initial values, by PyTorch's names and distributions.
+
+Each function assigns to the tensor it is given, under `no_grad`, and returns it. Draws come from
+the device's counter-based stream: `vkml.manual_seed` makes them repeatable, on every device alike.
+"""
+
+from __future__ import annotations
+
+import math
+
+import vkml
+from vkml import Tensor, no_grad
+
+
+def _assign(tensor: Tensor, value: Tensor) -> Tensor:
+    with no_grad():
+        tensor.assign_(value.to(tensor.dtype))
+    return tensor
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+    """Fills with draws from the uniform distribution on [a, b)."""
+    draw = vkml.rand(tensor.shape, device=tensor.device)
+    return _assign(tensor, draw * (b - a) + a)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Fills with draws from the normal distribution."""
+    draw = vkml.randn(tensor.shape, device=tensor.device)
+    return _assign(tensor, draw * std + mean)
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fills with one value."""
+    return _assign(tensor, vkml.full(tensor.shape, val, dtype=tensor.dtype, device=tensor.device))
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fills with zeros."""
+    return constant_(tensor, 0.0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fills with ones."""
+    return constant_(tensor, 1.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fills a matrix with ones on the diagonal and zeros elsewhere."""
+    if tensor.ndim != 2:
+        raise vkml.ShapeError(f"[eye_] needs a matrix, got shape {tuple(tensor.shape)}.")
+    rows = vkml.arange(tensor.shape[0], device=tensor.device).reshape(-1, 1)
+    columns = vkml.arange(tensor.shape[1], device=tensor.device).reshape(1, -1)
+    return _assign(tensor, (rows == columns).to(tensor.dtype))
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor by which a nonlinearity asks for a larger deviation before it.
+
+    Args:
+        nonlinearity: `linear`, `sigmoid`, `tanh`, `relu`, `leaky_relu`, `selu`, or the name of a
+            convolution.
+        param: The negative slope of `leaky_relu` (0.01 if None).
+    """
+    gains = {
+        "linear": 1.0,
+        "conv1d": 1.0,
+        "conv2d": 1.0,
+        "conv3d": 1.0,
+        "sigmoid": 1.0,
+        "tanh": 5.0 / 3,
+        "relu": math.sqrt(2.0),
+        "selu": 3.0 / 4,
+    }
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        return math.sqrt(2.0 / (1 + slope**2))
+    if nonlinearity not in gains:
+        raise vkml.ArgumentError(
+            f"[calculate_gain] unknown nonlinearity {nonlinearity!r}. "
+            f"Known: leaky_relu, {', '.join(gains)}."
+        )
+    return gains[nonlinearity]
+
+
+def _fans(tensor: Tensor, operator: str) -> tuple[int, int]:
+    """Inputs and outputs of one unit, for weights of shape (out, in, kernel...)."""
+    if tensor.ndim < 2:
+        raise vkml.ShapeError(
+            f"[{operator}] needs at least 2 axes to tell inputs from outputs, "
+            f"got shape {tuple(tensor.shape)}."
+        )
+    receptive_field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * receptive_field, tensor.shape[0] * receptive_field
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, operator: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise vkml.ArgumentError(f"[{operator}] mode is {mode!r}. Pass 'fan_in' or 'fan_out'.")
+    fan = _fans(tensor, operator)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform, with the deviation of Glorot and Bengio (2010): gain * sqrt(2 / (in + out))."""
+    std = gain * math.sqrt(2.0 / sum(_fans(tensor, "xavier_uniform_")))
+    return uniform_(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal, with the deviation of Glorot and Bengio (2010): gain * sqrt(2 / (in + out))."""
+    std = gain * math.sqrt(2.0 / sum(_fans(tensor, "xavier_normal_")))
+    return normal_(tensor, 0.0, std)
+
+
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Tensor:
+    """Uniform, with the deviation of He et al. (2015): gain / sqrt(fan).
+
+    Args:
+        tensor: What is filled: weights of shape (out, in, kernel...).
+        a: The negative slope of a leaky ReLU that follows.
+        mode: `fan_in` keeps the variance in the forward pass, `fan_out` in the backward pass.
+        nonlinearity: What follows: `relu` or `leaky_relu`.
+    """
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_uniform_")
+    return uniform_(tensor, -bound, bound)
+
+
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Tensor:
+    """Normal, with the deviation of He et al. (2015); arguments as `kaiming_uniform_`."""
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_normal_"))
+
+
+def default_affine_(weight: Tensor, bias: Tensor | None) -> None:
+    """PyTorch's default for Linear and Conv layers: both uniform on +-1 / sqrt(fan_in)."""
+    kaiming_uniform_(weight, a=math.sqrt(5.0))
+    if bias is not None:
+        fan_in, _ = _fans(weight, "default_affine_")
+        bound = 1.0 / math.sqrt(fan_in) if fan_in > 0 else 0.0
+        uniform_(bias, -bound, bound)

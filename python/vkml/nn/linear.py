@@ -1,0 +1,130 @@
+"""Layers that are a matrix: Linear, Embedding, and Identity for none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import vkml
+from vkml import Tensor
+from vkml.nn import functional, init
+from vkml.nn.module import Module
+from vkml.nn.parameter import Parameter
+
+
+class Identity(Module):
+    """Returns its input. Any arguments are accepted, so that it can replace any layer."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Returns `input`."""
+        return input
+
+
+class Linear(Module):
+    """`x @ weight.T + bias`, over the last axis.
+
+    Args:
+        in_features: Extent of the input's last axis.
+        out_features: Extent of the result's last axis.
+        bias: Whether there is an offset.
+        device: Where the parameters live.
+        dtype: Of the parameters.
+
+    Attributes:
+        weight: Shape (out_features, in_features).
+        bias: Shape (out_features,), or None.
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: vkml.DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(vkml.empty((out_features, in_features), dtype=dtype, device=device))
+        if bias:
+            self.bias = Parameter(vkml.empty((out_features,), dtype=dtype, device=device))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new parameters: uniform on +-1 / sqrt(in_features)."""
+        init.default_affine_(self.weight, self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps (..., in_features) to (..., out_features)."""
+        return functional.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class Embedding(Module):
+    """A table of rows, looked up by number.
+
+    Args:
+        num_embeddings: Number of rows.
+        embedding_dim: Width of a row.
+        padding_idx: A row that starts as zeros and receives no gradient.
+        device: Where the table lives.
+        dtype: Of the table.
+
+    Attributes:
+        weight: Shape (num_embeddings, embedding_dim), drawn from the normal distribution.
+    """
+
+    weight: Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        device: vkml.DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise vkml.ArgumentError(
+                f"[Embedding] padding_idx {padding_idx} is outside {num_embeddings} rows."
+            )
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        table = vkml.empty((num_embeddings, embedding_dim), dtype=dtype, device=device)
+        self.weight = Parameter(table)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws a new table, and zeroes the padding row."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            device = self.weight.device
+            rows = vkml.arange(self.num_embeddings, device=device).unsqueeze(1)
+            with vkml.no_grad():
+                kept = (rows != self.padding_idx).to(self.weight.dtype)
+                self.weight.assign_(self.weight * kept)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps row numbers of any shape to rows: (...) to (..., embedding_dim)."""
+        return functional.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"

@@ -1,0 +1,90 @@
+"""Helpers on parameters and gradients: clipping, flattening, counting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import vkml
+from vkml import Tensor, no_grad
+
+
+def _gradients_of(parameters: Tensor | Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    tensors = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    return [(tensor, tensor.grad) for tensor in tensors if tensor.grad is not None]
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> Tensor:
+    """Scales all gradients together so that their norm is at most `max_norm`.
+
+    Args:
+        parameters: Tensors whose `.grad` is scaled; those without are left out.
+        max_norm: The bound.
+        norm_type: The p of the p-norm over all gradients as one vector; `inf` for the largest
+            absolute value.
+        error_if_nonfinite: Whether a norm that is not finite raises. This reads the norm, and so
+            waits for it.
+
+    Returns:
+        The norm before scaling.
+    """
+    with no_grad():
+        pairs = _gradients_of(parameters)
+        if not pairs:
+            return vkml.tensor(0.0)
+        gradients = [gradient for _, gradient in pairs]
+        norm = _total_norm(gradients, float(norm_type))
+        if error_if_nonfinite and not math.isfinite(norm.item()):
+            raise vkml.ArgumentError(
+                f"[clip_grad_norm_] the norm of the gradients is {norm.item()}. "
+                f"Find the layer that produces it, or pass error_if_nonfinite=False."
+            )
+        scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
+        for tensor, gradient in pairs:
+            tensor.grad = gradient * scale.to(gradient.dtype)
+        return norm
+
+
+def _total_norm(gradients: list[Tensor], norm_type: float) -> Tensor:
+    if math.isinf(norm_type):
+        parts = vkml.stack([gradient.abs().max() for gradient in gradients])
+        return parts.max()
+    if norm_type == 2.0:
+        parts = vkml.stack([(gradient * gradient).sum() for gradient in gradients])
+        return parts.sum().sqrt()
+    parts = vkml.stack([(gradient.abs() ** norm_type).sum() for gradient in gradients])
+    return parts.sum() ** (1.0 / norm_type)
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+    """Cuts every element of every gradient to [-clip_value, clip_value]."""
+    with no_grad():
+        for tensor, gradient in _gradients_of(parameters):
+            tensor.grad = gradient.clamp(-clip_value, clip_value)
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All parameters, flattened and joined into one vector."""
+    return vkml.cat([parameter.reshape(-1) for parameter in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Writes consecutive pieces of a vector into parameters: undoes `parameters_to_vector`."""
+    tensors = list(parameters)
+    total = sum(math.prod(tensor.shape) for tensor in tensors)
+    if tuple(vec.shape) != (total,):
+        raise vkml.ShapeError(
+            f"[vector_to_parameters] the parameters hold {total} elements, the vector has shape "
+            f"{tuple(vec.shape)}."
+        )
+    start = 0
+    with no_grad():
+        for tensor in tensors:
+            stop = start + math.prod(tensor.shape)
+            tensor.assign_(vec[start:stop].reshape(*tensor.shape).contiguous())
+            start = stop

@@ -1,0 +1,172 @@
+"""Optimizer: parameter groups, state, and the one submission that a step is.
+
+A subclass says how one parameter moves. `step` records the updates of all parameters, each an
+assignment, and then realises them together: one planned graph. Learning rates, momenta and
+step-dependent factors enter as Python numbers, which are run-time inputs of the plan, so that a
+schedule or a step count never compiles anything again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import vkml
+from vkml import Tensor, enable_grad, no_grad
+
+ParameterGroup = dict[str, Any]
+Parameters = Iterable[Tensor] | Iterable[ParameterGroup] | Iterable[tuple[str, Tensor]]
+
+
+class Optimizer:
+    """Base class of optimisers.
+
+    Args:
+        params: Tensors to update, or dictionaries that each hold `params` and settings of their
+            own.
+        defaults: The settings of groups that do not give their own.
+
+    Attributes:
+        param_groups: One dictionary for each group: `params` and its settings. Schedules change
+            the settings.
+        state: What the optimiser remembers of each parameter.
+    """
+
+    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params should be an iterable of tensors or dictionaries, got a Tensor. "
+                "Pass [tensor]."
+            )
+        self.defaults = defaults
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[ParameterGroup] = []
+        groups: list[Any] = list(params)
+        if not groups:
+            raise vkml.ArgumentError(f"[{type(self).__name__}] got an empty parameter list.")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: ParameterGroup) -> None:
+        """Adds a group: a dictionary with `params` and any settings that differ."""
+        group = dict(param_group)
+        listed = group["params"]
+        listed = [listed] if isinstance(listed, Tensor) else list(listed)
+        tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in listed]
+        known = {id(tensor) for other in self.param_groups for tensor in other["params"]}
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, got {type(tensor).__name__}")
+            if id(tensor) in known:
+                raise vkml.ArgumentError(
+                    f"[{type(self).__name__}] a parameter of shape {tuple(tensor.shape)} appears "
+                    f"twice. List each parameter once."
+                )
+            known.add(id(tensor))
+        group["params"] = tensors
+        for name, value in self.defaults.items():
+            group.setdefault(name, value)
+        self.param_groups.append(group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops all gradients, or fills them with zeros."""
+        for group in self.param_groups:
+            for tensor in group["params"]:
+                if set_to_none or tensor.grad is None:
+                    tensor.grad = None
+                else:
+                    tensor.grad = vkml.zeros_like(tensor.grad)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates every parameter that has a gradient.
+
+        Args:
+            closure: Computes the loss again, with gradients, and returns it. Optional.
+
+        Returns:
+            What the closure returned, or None.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        changed: list[Tensor] = []
+        with no_grad():
+            for group in self.param_groups:
+                for tensor in group["params"]:
+                    if tensor.grad is None:
+                        continue
+                    state = self.state[tensor]
+                    self._update(tensor, tensor.grad, state, group)
+                    changed.append(tensor)
+                    changed.extend(v for v in state.values() if isinstance(v, Tensor))
+            vkml.realize(changed)
+        return loss
+
+    def _update(
+        self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: ParameterGroup
+    ) -> None:
+        """Assigns new values to one parameter and its state. Called under `no_grad`."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _update")
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and settings, with parameters as numbers in order of appearance."""
+        number = {id(t): n for n, t in enumerate(self._all_parameters())}
+        groups = [
+            {**group, "params": [number[id(tensor)] for tensor in group["params"]]}
+            for group in self.param_groups
+        ]
+        state = {
+            number[id(tensor)]: {
+                name: value.detach() if isinstance(value, Tensor) else value
+                for name, value in entries.items()
+            }
+            for tensor, entries in self.state.items()
+        }
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over state and settings that `state_dict` gave.
+
+        Raises:
+            ArgumentError: When the groups differ in number or length. Nothing is changed then.
+        """
+        groups = state_dict["param_groups"]
+        ours = [len(group["params"]) for group in self.param_groups]
+        theirs = [len(group["params"]) for group in groups]
+        if ours != theirs:
+            raise vkml.ArgumentError(
+                f"[{type(self).__name__}] the state has parameter groups of sizes {theirs}, this "
+                f"optimizer {ours}. Build it as when the state was saved."
+            )
+        for group, saved in zip(self.param_groups, groups, strict=True):
+            group.update({name: value for name, value in saved.items() if name != "params"})
+        numbers = [number for group in groups for number in group["params"]]
+        by_number = dict(zip(numbers, self._all_parameters(), strict=True))
+        self.state.clear()
+        with no_grad():
+            for number, entries in state_dict["state"].items():
+                parameter = by_number[int(number)]
+                for name, value in entries.items():
+                    if isinstance(value, Tensor):
+                        value = value.detach().to(parameter.device)
+                    self.state[parameter][name] = value
+
+    def _all_parameters(self) -> list[Tensor]:
+        return [tensor for group in self.param_groups for tensor in group["params"]]
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {k}: {v}" for k, v in sorted(group.items()) if k != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def require(condition: bool, optimizer: str, setting: str, value: object, wanted: str) -> None:
+    """Raises ArgumentError for a setting that makes no sense."""
+    if not condition:
+        raise vkml.ArgumentError(f"[{optimizer}] {setting} is {value}. Pass {wanted}.")
