@@ -25,6 +25,8 @@ using NodePtr = std::shared_ptr<Node>;
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
+  /// Adds a gradient of the leaf's shape and dtype.
+  virtual void accumulate(const Value& gradient) = 0;
 };
 
 enum NodeFlag : std::uint32_t {

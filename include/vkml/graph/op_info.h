@@ -23,10 +23,11 @@ enum class Family : std::uint8_t {
   kCast,         // another dtype
   kAssign,       // sources: old value, new value
   kViewUpdate,   // sources: base, value; the base with a window replaced
+  kCheck,        // the source, with IndexError for elements outside a range
   kConcat,
   kReduce,
   kCore,         // a structural operator with a kernel kind of its own
-  kCustom,       // registered at run time; replaced by vkML expressions before lowering
+  kCustom,       // an alias of its first source; gradients go to the others by a rule of its own
 };
 
 /// A node's structural parameters: part of the plan's key, never data.
@@ -53,9 +54,10 @@ class Attributes {
   int size_ = 0;
 };
 
-/// Gradients of a node's sources from the gradient of its result. Writes into `gradients`, which
+/// Gradients of an output's sources from the gradient of the output. Writes into `gradients`, which
 /// has one undefined Value for each source; those left undefined get none.
-using GradientRule = void (*)(const Node& node, const Value& gradient, std::span<Value> gradients);
+using GradientRule = void (*)(const Value& output, const Value& gradient,
+                              std::span<Value> gradients);
 
 struct OpInfo {
   const char* name = "";

@@ -1,0 +1,33 @@
+// Reverse-mode differentiation over the graph that operators recorded.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "vkml/graph/value.h"
+
+namespace vkml::autograd {
+
+/// What a backward pass produced, all of it still lazy.
+struct BackwardPass {
+  /// Nodes whose gradient rules ran, users before their sources.
+  std::vector<graph::NodePtr> visited;
+  /// Leaves (gradient stops) reached, each with the sum of its gradients.
+  std::vector<std::pair<graph::NodePtr, graph::Value>> leaves;
+};
+
+/// Walks from `output`, over its ancestors only, each once, and applies gradient rules. `gradient`
+/// has output's shape and dtype. With `create_graph` the gradients record gradients of their own.
+/// Throws AutogradError when output requires no gradient or a visited node's sources were released.
+BackwardPass backward(const graph::Value& output, const graph::Value& gradient, bool create_graph);
+
+/// Gradients with respect to `inputs`, which may be any nodes of the graph; undefined where output
+/// does not depend on the input.
+std::vector<graph::Value> gradients(const graph::Value& output, const graph::Value& gradient,
+                                    std::span<const graph::Value> inputs, bool create_graph);
+
+/// Gives up the sources of visited nodes: their memory returns, and a second backward pass raises.
+/// Nodes that a tensor still shows and that hold no value yet keep theirs.
+void release(const BackwardPass& pass);
+
+}  // namespace vkml::autograd

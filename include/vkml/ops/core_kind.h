@@ -1,0 +1,21 @@
+// Structural operators that have a kernel core of their own. Their attributes and shapes are
+// documented beside dispatch::KernelKind, which lists the same cores in the same order.
+#pragma once
+
+namespace vkml::ops {
+
+enum class CoreKind : int {
+  kMatmul,
+  kConv2d,
+  kConv2dInputGradient,
+  kConv2dWeightGradient,
+  kMaxPool2d,
+  kMaxPool2dIndices,
+  kMaxPool2dGradient,
+  kAvgPool2d,
+  kAvgPool2dGradient,
+  kGather,
+  kScatterAdd,
+};
+
+}  // namespace vkml::ops

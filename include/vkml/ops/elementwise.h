@@ -1,0 +1,101 @@
+// The elementwise operators, as values in the graph. elementwise.def.h is the only list of them;
+// everything here follows from its rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "vkml/graph/value.h"
+#include "vkml/ops/scalar_program.h"
+
+namespace vkml::ops {
+
+/// Which dtypes a row takes, and what it gives.
+enum class DTypeRule : std::uint8_t {
+  kSame,       // operands promoted; the result has their dtype
+  kFloat,      // the same, integers and bools first become the default float
+  kCompare,    // operands promoted; bool result
+  kPredicate,  // one operand; bool result
+  kLogical,    // operands become bool; bool result
+  kBits,       // integers and bools
+  kSelect,     // bool, then two promoted operands that give the result
+  kRandom,     // i32 operands; f32 result
+};
+
+/// Inputs on which the row's bound holds, for tests and documentation.
+struct Domain {
+  double low = -10, high = 10;
+};
+
+struct ElementwiseRow {
+  const char* name;
+  const char* documentation;
+  int arity;
+  DTypeRule rule;
+  /// The program for operands of a compute type: kArgument 0 .. arity - 1, one output.
+  void (*record)(ScalarType operands, ScalarProgram& program);
+  graph::GradientRule gradient;  // null: not differentiable
+  /// Independent reference formulas; the integer one is null where the row gives floats or bools.
+  double (*oracle)(const double* operands);
+  std::int64_t (*integer_oracle)(const std::int64_t* operands);
+  Domain domain;
+  double max_ulp;  // against the oracle in f32 and f64
+};
+
+/// All rows; OpInfo::id of an elementwise operator is its index here.
+std::span<const ElementwiseRow> elementwise_rows();
+const ElementwiseRow& row_of(const graph::OpInfo& op);
+/// The program of a row for a compute type, recorded once.
+const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands);
+
+/// Records an elementwise node: promotes, casts, broadcasts. Throws ShapeError, DTypeError and
+/// DeviceError naming the operator.
+graph::Value apply_elementwise(int row, std::span<const graph::Value> operands);
+
+}  // namespace vkml::ops
+
+namespace vkml::graph {
+
+// One function for each row, found by gradient rules through their Value arguments.
+#define VKML_UNARY(name, ...) Value name(const Value& x);
+#define VKML_BINARY(name, ...)                  \
+  Value name(const Value& a, const Value& b);   \
+  Value name(const Value& a, double b);
+#define VKML_TERNARY(name, ...) Value name(const Value& a, const Value& b, const Value& c);
+#include "vkml/ops/elementwise.def.h"
+#undef VKML_UNARY
+#undef VKML_BINARY
+#undef VKML_TERNARY
+
+/// A number that other operands' dtypes win over: a run-time input of the plan.
+Value weak_scalar(double value, Device device);
+Value weak_scalar(std::int64_t value, Device device);
+Value weak_scalar(bool value, Device device);
+/// A number of a given dtype.
+Value scalar(double value, DType dtype, Device device);
+
+Value operator+(const Value& a, const Value& b);
+Value operator-(const Value& a, const Value& b);
+Value operator*(const Value& a, const Value& b);
+Value operator/(const Value& a, const Value& b);
+Value operator-(const Value& a);
+Value operator+(const Value& a, double b);
+Value operator-(const Value& a, double b);
+Value operator*(const Value& a, double b);
+Value operator/(const Value& a, double b);
+Value operator+(double a, const Value& b);
+Value operator-(double a, const Value& b);
+Value operator*(double a, const Value& b);
+Value operator/(double a, const Value& b);
+Value operator<(const Value& a, double b);
+Value operator>(const Value& a, double b);
+Value operator<=(const Value& a, double b);
+Value operator>=(const Value& a, double b);
+
+/// `value` where the condition holds, an exact 0 elsewhere: a gradient that is infinite or NaN on
+/// the other branch does not leak through a product with 0.
+Value where_else_zero(const Value& condition, const Value& value);
+
+}  // namespace vkml::graph

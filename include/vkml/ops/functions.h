@@ -1,0 +1,142 @@
+// Structural operators and composites on values. Each records nodes and returns at once; each throws
+// ShapeError, DTypeError, DeviceError or ArgumentError naming itself and the offending values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "vkml/graph/value.h"
+#include "vkml/ops/core_kind.h"
+#include "vkml/ops/elementwise.h"
+
+namespace vkml::graph {
+
+using Axes = std::span<const std::int64_t>;
+
+// --- numbers and types (conversion.cpp)
+
+/// Another dtype. Float to integer truncates and saturates, NaN becomes 0; the same dtype is x.
+Value cast(const Value& x, DType dtype);
+/// Every element `value`, without memory of its own until it is needed.
+Value full(Axes extents, double value, DType dtype, Device device);
+Value zeros_like(const Value& x);
+/// The coordinate along `axis` at each element; i32, or i64 past 2^31.
+Value iota(Axes extents, int axis, Device device);
+/// Bits of a scalar node as a value of its compute type, for the run-time scalars of a plan.
+std::uint64_t scalar_bits(const Node& node);
+
+// --- views (views.cpp)
+
+Value reshape(const Value& x, Axes extents);  // one extent may be -1
+Value permute(const Value& x, Axes axes);
+Value transpose(const Value& x, std::int64_t axis0, std::int64_t axis1);
+Value squeeze(const Value& x, std::int64_t axis);
+Value unsqueeze(const Value& x, std::int64_t axis);
+Value broadcast_to(const Value& x, Axes extents);
+/// x[start:stop:step] along an axis, with Python's meaning of negative and missing bounds; the step
+/// is not 0.
+Value slice(const Value& x, std::int64_t axis, std::optional<std::int64_t> start,
+            std::optional<std::int64_t> stop, std::int64_t step);
+/// x[index] along an axis, which disappears. Throws IndexError.
+Value select_index(const Value& x, std::int64_t axis, std::int64_t index);
+/// The same storage, with no gradient to x.
+Value detach(const Value& x);
+/// Dense row-major memory; x itself when it has that.
+Value contiguous(const Value& x);
+/// The same data through `value`, but gradients arrive at `inputs` through the rule of `op`
+/// (family kCustom).
+Value with_gradient(const OpInfo& op, const Value& value, std::span<const Value> inputs,
+                    const Attributes& attributes = {});
+
+// --- assembly (assembly.cpp)
+
+Value concat(std::span<const Value> parts, std::int64_t axis);
+/// Constant padding: (before, after) for each axis.
+Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, double value);
+/// A window on a dense base: what a chain of slices, permutations and splits shows of it. Offset and
+/// strides are in elements.
+struct Window {
+  std::int64_t offset = 0;
+  std::array<std::int64_t, kMaxDims> strides{};
+};
+/// `base` with the window's elements replaced by `value`, whose shape is the window's.
+Value view_update(const Value& base, const Value& value, const Window& window);
+/// The window itself, a view of a dense base.
+Value view_window(const Value& base, Axes extents, const Window& window);
+/// The new value of a tensor that showed `old`: shape, dtype and device must match. The planner
+/// writes it over the old value when nobody reads that any more.
+Value assign(const Value& old, const Value& value);
+
+// --- reductions (reductions.cpp); no axes means all of them
+
+Value sum(const Value& x, Axes axes, bool keepdim);
+Value mean(const Value& x, Axes axes, bool keepdim);
+Value prod(const Value& x, Axes axes, bool keepdim);
+Value max(const Value& x, Axes axes, bool keepdim);
+Value min(const Value& x, Axes axes, bool keepdim);
+Value argmax(const Value& x, Axes axes, bool keepdim);  // one axis, or none for the flat index
+Value argmin(const Value& x, Axes axes, bool keepdim);
+Value any(const Value& x, Axes axes, bool keepdim);
+Value all(const Value& x, Axes axes, bool keepdim);
+/// Sums x down to a shape that broadcasts to x's.
+Value sum_to(const Value& x, const Shape& shape);
+
+// --- matrix products, convolution, pooling (matmul.cpp, convolution.cpp, pooling.cpp)
+
+Value matmul(const Value& a, const Value& b);
+
+struct Conv2dParameters {
+  std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  std::int64_t groups = 1;
+};
+/// input (N, C, H, W), weight (O, C / groups, KH, KW).
+Value conv2d(const Value& input, const Value& weight, const Conv2dParameters& parameters);
+
+struct Pool2dParameters {
+  std::array<std::int64_t, 2> kernel{2, 2}, stride{2, 2}, padding{0, 0}, dilation{1, 1};
+  bool count_include_pad = true;
+};
+Value max_pool2d(const Value& input, const Pool2dParameters& parameters);
+Value max_pool2d_indices(const Value& input, const Pool2dParameters& parameters);
+Value avg_pool2d(const Value& input, const Pool2dParameters& parameters);
+
+// --- indexing by data (indexing.cpp)
+
+/// out[..., i, ...] = x[..., index[..., i, ...], ...]; negative indices are errors.
+Value gather(const Value& x, std::int64_t axis, const Value& index);
+/// base plus every element of `source` at its index along the axis; equal indices add.
+Value scatter_add(const Value& base, std::int64_t axis, const Value& index, const Value& source);
+/// Rows of x along an axis, in the shape of `indices`; negative indices count from the end.
+Value take(const Value& x, const Value& indices, std::int64_t axis);
+/// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither `exempt` nor in
+/// [0, extent). Elements out of range read as 0.
+Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::int64_t exempt);
+
+// --- random numbers (random.cpp)
+
+/// A draw's key: two words, run-time inputs of the plan.
+struct RandomKey {
+  std::uint32_t words[2] = {0, 0};
+};
+Value random_uniform(Axes extents, RandomKey key, Device device);  // f32 in [0, 1)
+Value random_normal(Axes extents, RandomKey key, Device device);   // f32
+Value dropout(const Value& x, double probability, RandomKey key);
+
+// --- composites that the fuser makes one kernel of (normalization.cpp, losses.cpp)
+
+Value softmax(const Value& x, std::int64_t axis);
+Value log_softmax(const Value& x, std::int64_t axis);
+Value logsumexp(const Value& x, Axes axes, bool keepdim);
+/// (x - mean) / sqrt(variance + epsilon) over the axes, with the biased variance.
+Value normalize(const Value& x, Axes axes, double epsilon);
+/// Population variance over the axes, by the two-pass formula.
+Value variance(const Value& x, Axes axes, bool keepdim, double correction);
+/// -log_softmax(logits)[target] for each row; classes along axis 1 (or 0 for rank 1). Rows whose
+/// target is ignore_index give 0; a target outside the classes raises IndexError when observed.
+Value cross_entropy_rows(const Value& logits, const Value& target, std::int64_t ignore_index,
+                         double label_smoothing);
+
+}  // namespace vkml::graph

@@ -1,0 +1,160 @@
+// The backward pass: an iterative depth-first order from the output, then each rule once, users
+// before their sources.
+
+#include "vkml/autograd/backward.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "vkml/core/error.h"
+#include "vkml/graph/traversal.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml::autograd {
+namespace {
+
+using graph::Node;
+using graph::NodeIndex;
+using graph::NodePtr;
+using graph::Value;
+
+/// Nodes that gradients flow through, sources before users.
+struct Flow {
+  std::vector<NodePtr> nodes;
+  NodeIndex index;
+};
+
+bool is_end(const Node& node, const NodeIndex& inputs) {
+  return node.is_gradient_stop() || inputs.find(&node) >= 0;
+}
+
+Flow flow_to(const NodePtr& output, const NodeIndex& inputs) {
+  Flow flow;
+  NodeIndex seen;
+  struct Frame {
+    NodePtr node;
+    std::size_t next = 0;
+  };
+  std::vector<Frame> stack;
+  const auto visit = [&](const NodePtr& node) {
+    const bool wanted = node->requires_grad() || inputs.find(node.get()) >= 0;
+    if (!wanted || seen.find(node.get()) >= 0) return;
+    seen.insert(node.get(), 0);
+    stack.push_back({node});
+  };
+  visit(output);
+  while (!stack.empty()) {
+    const std::size_t top = stack.size() - 1;
+    const NodePtr node = stack[top].node;
+    const auto sources = node->sources();
+    // The output itself is entered even when a gradient is asked for it.
+    const bool enter = node == output ? !node->is_gradient_stop() : !is_end(*node, inputs);
+    if (enter && stack[top].next < sources.size()) {
+      visit(sources[stack[top].next++]);
+      continue;
+    }
+    flow.index.insert(node.get(), static_cast<int>(flow.nodes.size()));
+    flow.nodes.push_back(node);
+    stack.pop_back();
+  }
+  return flow;
+}
+
+void check_recorded(const Node& node) {
+  if (!node.is_released()) return;
+  throw AutogradError(fmt::format(
+      "[backward] the graph below {} was released by an earlier backward pass. Pass "
+      "retain_graph=True to that one to run through it again", node.op().name));
+}
+
+class GradientModeScope {
+ public:
+  explicit GradientModeScope(bool enabled) : before_(graph::set_grad_enabled(enabled)) {}
+  ~GradientModeScope() { graph::set_grad_enabled(before_); }
+  GradientModeScope(const GradientModeScope&) = delete;
+  GradientModeScope& operator=(const GradientModeScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Runs the rules of `flow`; `sums[i]` ends as the gradient of flow.nodes[i].
+std::vector<Value> propagate(const Flow& flow, const Value& gradient, const NodeIndex& inputs,
+                             std::vector<NodePtr>* visited) {
+  std::vector<Value> sums(flow.nodes.size());
+  sums.back() = gradient;
+  std::vector<Value> rules;
+  for (std::size_t i = flow.nodes.size(); i-- > 0;) {
+    const NodePtr& node = flow.nodes[i];
+    const bool is_output = i + 1 == flow.nodes.size();
+    if (!sums[i] || node->is_gradient_stop() || (!is_output && is_end(*node, inputs))) continue;
+    check_recorded(*node);
+    const auto sources = node->sources();
+    if (sources.empty() || node->op().gradient == nullptr) continue;
+    rules.assign(sources.size(), Value());
+    node->op().gradient(Value(node), sums[i], rules);
+    if (visited != nullptr) visited->push_back(node);
+    for (std::size_t k = 0; k < sources.size(); ++k) {
+      const int position = rules[k] ? flow.index.find(sources[k].get()) : -1;
+      if (position < 0) continue;
+      Value& sum = sums[static_cast<std::size_t>(position)];
+      sum = sum ? graph::add(sum, rules[k]) : rules[k];
+    }
+  }
+  return sums;
+}
+
+void check_output(const Value& output, const Value& gradient) {
+  if (!output->requires_grad()) {
+    throw AutogradError(
+        "[backward] this tensor requires no gradient. Set requires_grad=True on a tensor it is "
+        "computed from, outside no_grad");
+  }
+  if (!gradient.shape().same_extents(output.shape())) {
+    throw ShapeError(fmt::format("[backward] the gradient has shape {}, the tensor {}",
+                                 gradient.shape().to_string(), output.shape().to_string()));
+  }
+}
+
+}  // namespace
+
+BackwardPass backward(const Value& output, const Value& gradient, bool create_graph) {
+  check_output(output, gradient);
+  const GradientModeScope mode(create_graph);
+  const NodeIndex no_inputs;
+  const Flow flow = flow_to(output.node(), no_inputs);
+  BackwardPass pass;
+  const std::vector<Value> sums = propagate(flow, gradient, no_inputs, &pass.visited);
+  for (std::size_t i = 0; i < flow.nodes.size(); ++i) {
+    if (sums[i] && flow.nodes[i]->is_gradient_stop()) pass.leaves.emplace_back(flow.nodes[i], sums[i]);
+  }
+  return pass;
+}
+
+std::vector<Value> gradients(const Value& output, const Value& gradient,
+                             std::span<const Value> inputs, bool create_graph) {
+  check_output(output, gradient);
+  const GradientModeScope mode(create_graph);
+  NodeIndex wanted(inputs.size() + 1);
+  for (const Value& input : inputs) {
+    if (wanted.find(input.node().get()) < 0) wanted.insert(input.node().get(), 0);
+  }
+  const Flow flow = flow_to(output.node(), wanted);
+  const std::vector<Value> sums = propagate(flow, gradient, wanted, nullptr);
+  std::vector<Value> results;
+  for (const Value& input : inputs) {
+    const int position = flow.index.find(input.node().get());
+    results.push_back(position < 0 ? Value() : sums[static_cast<std::size_t>(position)]);
+  }
+  return results;
+}
+
+void release(const BackwardPass& pass) {
+  for (const NodePtr& node : pass.visited) {
+    const bool still_needed = node->has_slot() && !node->is_computed();
+    if (!still_needed) node->release_sources(true);
+  }
+}
+
+}  // namespace vkml::autograd

@@ -1,0 +1,102 @@
+#include "vkml/graph/node.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "node_pool.h"
+
+namespace vkml::graph {
+namespace {
+
+std::atomic<std::int64_t> live_nodes{0};
+
+/// Nodes whose last reference was dropped by another node's destructor or release. Emptied by the
+/// outermost one, so that a chain of any length is torn down without recursion.
+thread_local std::vector<NodePtr>* teardown = nullptr;
+
+void drop(SourceList& sources, NodePtr& view_src) {
+  if (sources.span().empty() && !view_src) return;
+  if (teardown != nullptr) {
+    sources.drain([](NodePtr&& node) { teardown->push_back(std::move(node)); });
+    if (view_src) teardown->push_back(std::move(view_src));
+    return;
+  }
+  std::vector<NodePtr> worklist;
+  teardown = &worklist;
+  sources.drain([&](NodePtr&& node) { worklist.push_back(std::move(node)); });
+  view_src.reset();
+  while (!worklist.empty()) {
+    NodePtr last = std::move(worklist.back());
+    worklist.pop_back();
+    last.reset();
+  }
+  teardown = nullptr;
+}
+
+}  // namespace
+
+Node::Node(NodeSpec&& spec, SourceList&& sources)
+    : op_(spec.op),
+      attributes_(spec.attributes),
+      shape_(spec.shape),
+      dtype_(spec.dtype),
+      device_(spec.device),
+      flags_(spec.flags),
+      offset_(spec.offset),
+      sources_(std::move(sources)),
+      view_src_(std::move(spec.view_src)) {
+  std::uint32_t below = 0;
+  for (const NodePtr& source : sources_.span()) {
+    if (!source->is_computed()) below = std::max(below, source->depth_);
+  }
+  depth_ = below + 1;
+  live_nodes.fetch_add(1, std::memory_order_relaxed);
+}
+
+Node::~Node() {
+  live_nodes.fetch_sub(1, std::memory_order_relaxed);
+  drop(sources_, view_src_);
+}
+
+void Node::bind(StoragePtr storage, std::int64_t offset) {
+  storage_ = std::move(storage);
+  storage_offset_ = offset;
+}
+
+void Node::unbind() {
+  storage_.reset();
+  storage_offset_ = 0;
+}
+
+void Node::mark_computed() { flags_.fetch_or(kFlagComputed, std::memory_order_release); }
+
+void Node::release_sources(bool by_backward) {
+  if (by_backward && !sources_.span().empty()) {
+    flags_.fetch_or(kFlagReleased, std::memory_order_release);
+  }
+  drop(sources_, view_src_);
+}
+
+NodePtr make_node(NodeSpec&& spec, SourceList&& sources) {
+  return std::allocate_shared<Node>(PoolAllocator<Node>(), std::move(spec), std::move(sources));
+}
+
+NodePtr make_leaf(StoragePtr storage, std::int64_t offset, const Shape& shape, DType dtype,
+                  std::uint32_t extra_flags) {
+  static constexpr OpInfo kLeafOp{"leaf", Family::kLeaf, 0, nullptr};
+  NodeSpec spec;
+  spec.op = &kLeafOp;
+  spec.dtype = dtype;
+  spec.device = storage->device();
+  spec.shape = shape;
+  spec.flags = extra_flags;
+  NodePtr node = make_node(std::move(spec), {});
+  node->bind(std::move(storage), offset);
+  node->mark_computed();
+  return node;
+}
+
+std::int64_t live_node_count() { return live_nodes.load(std::memory_order_relaxed); }
+
+}  // namespace vkml::graph

@@ -1,0 +1,100 @@
+// Numbers as nodes, casts, and values that need no memory: full and iota.
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "record.h"
+#include "vkml/ops/functions.h"
+#include "vkml/ops/scalar_program.h"
+
+namespace vkml::graph {
+namespace {
+
+constexpr OpInfo kScalarOp{"scalar", Family::kScalar, 0, nullptr};
+constexpr OpInfo kIotaOp{"iota", Family::kIota, 0, nullptr};
+
+void cast_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const DType source = output->source(0)->dtype();
+  if (is_floating(source)) gradients[0] = cast(gradient, source);
+}
+constexpr OpInfo kCastOp{"cast", Family::kCast, 0, &cast_gradient};
+
+Value make_scalar(std::int64_t payload, DType dtype, Device device, bool weak) {
+  NodeSpec spec;
+  spec.op = &kScalarOp;
+  spec.attributes = {payload};
+  spec.dtype = dtype;
+  spec.device = device;
+  spec.shape = Shape({}, dtype);
+  if (weak) spec.flags |= kFlagWeak;
+  return Value(make_node(std::move(spec), {}));
+}
+
+/// A scalar's payload is an i64, or a double's bits when its dtype is floating.
+std::int64_t payload_of(double value, DType dtype) {
+  if (is_floating(dtype)) return std::bit_cast<std::int64_t>(value);
+  if (dtype == DType::kBool) return value != 0;
+  if (std::isnan(value)) return 0;
+  if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
+  if (value < -0x1p63) return std::numeric_limits<std::int64_t>::min();
+  return static_cast<std::int64_t>(value);
+}
+
+Value cast_scalar(const Value& x, DType dtype) {
+  const std::int64_t payload = x->attributes()[0];
+  if (is_floating(x.dtype())) {
+    return make_scalar(payload_of(std::bit_cast<double>(payload), dtype), dtype, x.device(),
+                       x->is_weak());
+  }
+  const std::int64_t converted = is_floating(dtype) || dtype == DType::kBool
+                                     ? payload_of(static_cast<double>(payload), dtype)
+                                     : payload;
+  return make_scalar(converted, dtype, x.device(), x->is_weak());
+}
+
+}  // namespace
+
+Value weak_scalar(double value, Device device) {
+  return make_scalar(std::bit_cast<std::int64_t>(value), kDefaultFloat, device, true);
+}
+Value weak_scalar(std::int64_t value, Device device) {
+  const bool fits = value == static_cast<std::int32_t>(value);
+  return make_scalar(value, fits ? kDefaultInteger : DType::kI64, device, true);
+}
+Value weak_scalar(bool value, Device device) {
+  return make_scalar(value ? 1 : 0, DType::kBool, device, true);
+}
+Value scalar(double value, DType dtype, Device device) {
+  return make_scalar(payload_of(value, dtype), dtype, device, false);
+}
+
+Value cast(const Value& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  if (x->family() == Family::kScalar) return cast_scalar(x, dtype);
+  return record(kCastOp, {x.node()}, x.shape().extents(), dtype, x.device());
+}
+
+Value full(Axes extents, double value, DType dtype, Device device) {
+  return broadcast_to(scalar(value, dtype, device), extents);
+}
+
+Value zeros_like(const Value& x) { return full(x.shape().extents(), 0, x.dtype(), x.device()); }
+
+Value iota(Axes extents, int axis, Device device) {
+  const bool small = extents[static_cast<std::size_t>(axis)] <= std::numeric_limits<std::int32_t>::max();
+  return record(kIotaOp, {}, extents, small ? DType::kI32 : DType::kI64, device, {axis});
+}
+
+std::uint64_t scalar_bits(const Node& node) {
+  const std::int64_t payload = node.attributes()[0];
+  switch (ops::compute_type(node.dtype())) {
+    case ops::ScalarType::kF32:
+      return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(payload)));
+    case ops::ScalarType::kI32:
+      return static_cast<std::uint32_t>(node.dtype() == DType::kU8 ? payload & 0xff : payload);
+    default: return static_cast<std::uint64_t>(payload);
+  }
+}
+
+}  // namespace vkml::graph

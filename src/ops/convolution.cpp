@@ -1,0 +1,112 @@
+// Convolution over two axes and its two gradients, which are each other's gradients too.
+
+#include "record.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml::graph {
+namespace {
+
+using ops::CoreKind;
+
+// attributes: stride h, w; padding h, w; dilation h, w; groups.
+Attributes attributes_of(const Conv2dParameters& p) {
+  return {p.stride[0],   p.stride[1],   p.padding[0], p.padding[1],
+          p.dilation[0], p.dilation[1], p.groups};
+}
+Conv2dParameters parameters_of(const Attributes& a) {
+  return {{a[0], a[1]}, {a[2], a[3]}, {a[4], a[5]}, a[6]};
+}
+
+Value input_gradient(const Value& gradient, const Value& weight, Axes extents,
+                     const Attributes& attributes);
+Value weight_gradient(const Value& input, const Value& gradient, Axes extents,
+                      const Attributes& attributes);
+
+void conv2d_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value input(output->source(0));
+  const Value weight(output->source(1));
+  gradients[0] = input_gradient(gradient, weight, input.shape().extents(), output->attributes());
+  gradients[1] = weight_gradient(input, gradient, weight.shape().extents(), output->attributes());
+}
+void input_gradient_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value upstream(output->source(0));
+  const Value weight(output->source(1));
+  gradients[0] = conv2d(gradient, weight, parameters_of(output->attributes()));
+  gradients[1] =
+      weight_gradient(gradient, upstream, weight.shape().extents(), output->attributes());
+}
+void weight_gradient_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value input(output->source(0));
+  const Value upstream(output->source(1));
+  gradients[0] = input_gradient(upstream, gradient, input.shape().extents(), output->attributes());
+  gradients[1] = conv2d(input, gradient, parameters_of(output->attributes()));
+}
+
+constexpr OpInfo kConv2dOp{"conv2d", Family::kCore, static_cast<int>(CoreKind::kConv2d), &conv2d_rule};
+constexpr OpInfo kInputGradientOp{"conv2d_input_gradient", Family::kCore,
+                                  static_cast<int>(CoreKind::kConv2dInputGradient),
+                                  &input_gradient_rule};
+constexpr OpInfo kWeightGradientOp{"conv2d_weight_gradient", Family::kCore,
+                                   static_cast<int>(CoreKind::kConv2dWeightGradient),
+                                   &weight_gradient_rule};
+
+Value input_gradient(const Value& gradient, const Value& weight, Axes extents,
+                     const Attributes& attributes) {
+  return record(kInputGradientOp, {gradient.node(), weight.node()}, extents, gradient.dtype(),
+                gradient.device(), attributes);
+}
+Value weight_gradient(const Value& input, const Value& gradient, Axes extents,
+                      const Attributes& attributes) {
+  return record(kWeightGradientOp, {input.node(), gradient.node()}, extents, gradient.dtype(),
+                gradient.device(), attributes);
+}
+
+}  // namespace
+
+Value conv2d(const Value& input_given, const Value& weight_given, const Conv2dParameters& p) {
+  check_same_device("conv2d", input_given, weight_given);
+  const DType dtype = promote(input_given.dtype(), weight_given.dtype());
+  if (!is_floating(dtype)) {
+    throw DTypeError(fmt::format("[conv2d] takes floats, not {}", name_of(dtype)));
+  }
+  const Value input = cast(input_given, dtype);
+  const Value weight = cast(weight_given, dtype);
+  const auto shapes = fmt::format("input {}, weight {}", input.shape().to_string(),
+                                  weight.shape().to_string());
+  if (input.rank() != 4 || weight.rank() != 4) {
+    throw ShapeError("[conv2d] needs input (N, C, H, W) and weight (O, C / groups, KH, KW): " + shapes);
+  }
+  const bool positive = p.groups > 0 && p.stride[0] > 0 && p.stride[1] > 0 && p.dilation[0] > 0 &&
+                        p.dilation[1] > 0 && p.padding[0] >= 0 && p.padding[1] >= 0;
+  if (!positive) {
+    throw ArgumentError(fmt::format(
+        "[conv2d] stride ({}, {}), dilation ({}, {}) and groups {} must be positive, padding "
+        "({}, {}) not negative",
+        p.stride[0], p.stride[1], p.dilation[0], p.dilation[1], p.groups, p.padding[0],
+        p.padding[1]));
+  }
+  const std::int64_t channels = input.shape()[1];
+  const std::int64_t outputs = weight.shape()[0];
+  if (channels % p.groups != 0 || outputs % p.groups != 0 ||
+      weight.shape()[1] != channels / p.groups) {
+    throw ShapeError(fmt::format("[conv2d] {} channels in {} groups do not fit: {}", channels,
+                                 p.groups, shapes));
+  }
+  ExtentList extents;
+  extents.push_back(input.shape()[0]);
+  extents.push_back(outputs);
+  for (int axis = 0; axis < 2; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    const std::int64_t window = p.dilation[i] * (weight.shape()[2 + axis] - 1) + 1;
+    const std::int64_t room = input.shape()[2 + axis] + 2 * p.padding[i] - window;
+    if (room < 0 || weight.shape()[2 + axis] == 0) {
+      throw ShapeError(fmt::format("[conv2d] the kernel (extent {} on axis {}) is larger than the "
+                                   "padded input: {}", window, 2 + axis, shapes));
+    }
+    extents.push_back(room / p.stride[i] + 1);
+  }
+  return record(kConv2dOp, {input.node(), weight.node()}, extents.span(), dtype, input.device(),
+                attributes_of(p));
+}
+
+}  // namespace vkml::graph

@@ -1,0 +1,306 @@
+// Turns the rows of elementwise.def.h into a table, and records elementwise nodes.
+
+#include "vkml/ops/elementwise.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <functional>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "oracle.h"
+#include "vkml/core/error.h"
+#include "vkml/ops/expr.h"
+#include "vkml/ops/functions.h"
+#include "vkml/ops/scalar_math.h"
+
+namespace vkml::ops {
+namespace {
+
+using graph::Value;
+
+struct NoGradient {};
+constexpr Domain domain(double low, double high) { return {low, high}; }
+
+template <int kArity, typename Function, typename... Bound>
+auto call(const Function& function, const auto* operands, const Bound&... bound) {
+  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return function(operands[kIndex]..., bound...);
+  }(std::make_index_sequence<kArity>());
+}
+
+template <int kArity, typename Function>
+void record_row(ScalarType type, ScalarProgram& program) {
+  ProgramBuilder builder;
+  std::vector<Expr> operands;
+  for (int i = 0; i < kArity; ++i) {
+    operands.emplace_back(&builder, builder.emit({Opcode::kArgument, type, 0, 0, 0, i}));
+  }
+  const Expr result = call<kArity>(Function{}, operands.data());
+  program.code = std::move(builder.code());
+  program.outputs = {result.reg()};
+}
+
+/// A choice has a condition and two values.
+template <typename Function>
+void record_select(ScalarType type, ScalarProgram& program) {
+  ProgramBuilder builder;
+  const Expr condition(&builder, builder.emit({Opcode::kArgument, ScalarType::kBool, 0, 0, 0, 0}));
+  const Expr first(&builder, builder.emit({Opcode::kArgument, type, 0, 0, 0, 1}));
+  const Expr second(&builder, builder.emit({Opcode::kArgument, type, 0, 0, 0, 2}));
+  const Expr result = Function{}(condition, first, second);
+  program.code = std::move(builder.code());
+  program.outputs = {result.reg()};
+}
+
+void assign_gradients(const Value& value, std::span<Value> out) { out[0] = value; }
+void assign_gradients(const std::pair<Value, Value>& values, std::span<Value> out) {
+  out[0] = values.first;
+  out[1] = values.second;
+}
+void assign_gradients(const std::tuple<Value, Value, Value>& values, std::span<Value> out) {
+  std::tie(out[0], out[1], out[2]) = values;
+}
+
+template <int kArity, typename Function>
+void row_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  std::array<Value, kArity> operands;
+  for (int i = 0; i < kArity; ++i) operands[static_cast<std::size_t>(i)] = Value(output->source(i));
+  assign_gradients(call<kArity>(Function{}, operands.data(), output, gradient), gradients);
+  for (int i = 0; i < kArity; ++i) {
+    Value& result = gradients[static_cast<std::size_t>(i)];
+    if (result) result = graph::sum_to(result, output->source(i)->shape());
+  }
+}
+
+template <int kArity, typename Function>
+double call_oracle(const double* operands) {
+  return static_cast<double>(call<kArity>(Function{}, operands));
+}
+
+template <int kArity, typename Function>
+std::int64_t call_integer_oracle(const std::int64_t* operands) {
+  return call<kArity>(Function{}, operands);
+}
+
+template <int kArity, typename Program, typename Gradient, typename Oracle>
+ElementwiseRow make_row(const char* name, const char* documentation, DTypeRule rule, Program,
+                        Gradient, Oracle, Domain domain, double max_ulp) {
+  ElementwiseRow row{};
+  row.name = name;
+  row.documentation = documentation;
+  row.arity = kArity;
+  row.rule = rule;
+  if constexpr (kArity == 3) {
+    row.record = rule == DTypeRule::kSelect ? &record_select<Program> : &record_row<3, Program>;
+  } else {
+    row.record = &record_row<kArity, Program>;
+  }
+  if constexpr (!std::is_same_v<Gradient, NoGradient>) {
+    row.gradient = &row_gradient<kArity, Gradient>;
+  }
+  row.oracle = &call_oracle<kArity, Oracle>;
+  // A generic formula has a meaning of its own in integers; one in double alone has not.
+  constexpr bool is_generic = !requires { &Oracle::operator(); };
+  if constexpr (is_generic) row.integer_oracle = &call_integer_oracle<kArity, Oracle>;
+  row.domain = domain;
+  row.max_ulp = max_ulp;
+  return row;
+}
+
+#define NONE \
+  NoGradient {}
+#define VKML_UNARY(name, documentation, rule, ...) \
+  make_row<1>(#name, documentation, DTypeRule::rule, __VA_ARGS__),
+#define VKML_BINARY(name, documentation, rule, ...) \
+  make_row<2>(#name, documentation, DTypeRule::rule, __VA_ARGS__),
+#define VKML_TERNARY(name, documentation, rule, ...) \
+  make_row<3>(#name, documentation, DTypeRule::rule, __VA_ARGS__),
+const ElementwiseRow kRows[] = {
+#include "vkml/ops/elementwise.def.h"
+};
+#undef VKML_UNARY
+#undef VKML_BINARY
+#undef VKML_TERNARY
+#undef NONE
+
+enum Row : int {
+#define VKML_UNARY(name, ...) k_##name,
+#define VKML_BINARY(name, ...) k_##name,
+#define VKML_TERNARY(name, ...) k_##name,
+#include "vkml/ops/elementwise.def.h"
+#undef VKML_UNARY
+#undef VKML_BINARY
+#undef VKML_TERNARY
+  kRowCount
+};
+
+const graph::OpInfo& info_of(int row) {
+  static const auto kInfos = [] {
+    std::array<graph::OpInfo, kRowCount> infos{};
+    for (int i = 0; i < kRowCount; ++i) {
+      infos[static_cast<std::size_t>(i)] = {kRows[i].name, graph::Family::kElementwise, i,
+                                            kRows[i].gradient};
+    }
+    return infos;
+  }();
+  return kInfos[static_cast<std::size_t>(row)];
+}
+
+DType operand_dtype(const ElementwiseRow& row, DType promoted) {
+  switch (row.rule) {
+    case DTypeRule::kFloat: return is_floating(promoted) ? promoted : kDefaultFloat;
+    case DTypeRule::kLogical: return DType::kBool;
+    case DTypeRule::kRandom: return DType::kI32;
+    case DTypeRule::kBits:
+      if (is_floating(promoted)) {
+        throw DTypeError(fmt::format("[{}] takes integers and bools, not {}", row.name,
+                                     name_of(promoted)));
+      }
+      return promoted;
+    default: return promoted;
+  }
+}
+
+DType result_dtype(const ElementwiseRow& row, DType operands) {
+  switch (row.rule) {
+    case DTypeRule::kCompare:
+    case DTypeRule::kPredicate:
+    case DTypeRule::kLogical: return DType::kBool;
+    case DTypeRule::kRandom: return DType::kF32;
+    default: return operands;
+  }
+}
+
+void check_devices(const char* name, std::span<const Value> operands) {
+  for (const Value& operand : operands) {
+    if (operand.device() != operands[0].device()) {
+      throw DeviceError(fmt::format(
+          "[{}] operands are on {} and {}. Move one: vkml.tensor(t.numpy(), device=...)", name,
+          to_string(operands[0].device()), to_string(operand.device())));
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const ElementwiseRow> elementwise_rows() { return kRows; }
+const ElementwiseRow& row_of(const graph::OpInfo& op) { return kRows[op.id]; }
+
+const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands) {
+  struct Recorded {
+    std::once_flag once;
+    ScalarProgram program;
+  };
+  constexpr int kTypes = 5;
+  static std::array<std::array<Recorded, kTypes>, kRowCount> table;
+  Recorded& entry = table[static_cast<std::size_t>(op.id)][static_cast<std::size_t>(operands)];
+  std::call_once(entry.once, [&] {
+    try {
+      kRows[op.id].record(operands, entry.program);
+    } catch (const DTypeError& error) {
+      throw DTypeError(fmt::format("[{}] {}", op.name, error.what()));
+    }
+  });
+  return entry.program;
+}
+
+Value apply_elementwise(int row_index, std::span<const Value> operands) {
+  const ElementwiseRow& row = kRows[row_index];
+  check_devices(row.name, operands);
+  // A choice's condition takes no part in promotion.
+  const std::size_t first = row.rule == DTypeRule::kSelect ? 1 : 0;
+  DType promoted = operands[first].dtype();
+  bool weak = operands[first]->is_weak();
+  for (const Value& operand : operands.subspan(first + 1)) {
+    const bool operand_weak = operand->is_weak();
+    if (operand_weak == weak) {
+      promoted = promote(promoted, operand.dtype());
+    } else {
+      promoted = weak ? promote_weak(operand.dtype(), promoted)
+                      : promote_weak(promoted, operand.dtype());
+    }
+    weak = weak && operand_weak;
+  }
+  const DType dtype = operand_dtype(row, promoted);
+  graph::SourceList sources;
+  Shape shape = operands[0].shape();
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const DType wanted = i < first ? DType::kBool : dtype;
+    const Value& operand = operands[i];
+    sources.push_back(operand.dtype() == wanted ? operand.node()
+                                                : graph::cast(operand, wanted).node());
+  }
+  const DType result = result_dtype(row, dtype);
+  bool same = shape.is_contiguous(size_of(result));
+  for (const Value& operand : operands.subspan(1)) same = same && operand.shape() == shape;
+  if (!same || size_of(operands[0].dtype()) != size_of(result)) {
+    shape = Shape(operands[0].shape().extents(), result);
+    for (const Value& operand : operands.subspan(1)) {
+      shape = broadcast_extents(row.name, shape, operand.shape(), result);
+    }
+  }
+  // Reports an operator that the dtype does not have now, not when the value is observed.
+  program_of(info_of(row_index), compute_type(dtype));
+
+  graph::NodeSpec spec;
+  spec.op = &info_of(row_index);
+  spec.dtype = result;
+  spec.device = operands[0].device();
+  spec.shape = shape;
+  if (weak) spec.flags |= graph::kFlagWeak;
+  if (row.gradient != nullptr && is_floating(result) && graph::any_requires_grad(sources)) {
+    spec.flags |= graph::kFlagRequiresGrad;
+  }
+  return Value(graph::make_node(std::move(spec), std::move(sources)));
+}
+
+}  // namespace vkml::ops
+
+namespace vkml::graph {
+
+#define VKML_UNARY(name, ...)                                      \
+  Value name(const Value& x) {                                     \
+    return ops::apply_elementwise(ops::k_##name, std::span(&x, 1)); \
+  }
+#define VKML_BINARY(name, ...)                                        \
+  Value name(const Value& a, const Value& b) {                        \
+    const std::array<Value, 2> operands{a, b};                        \
+    return ops::apply_elementwise(ops::k_##name, operands);           \
+  }                                                                   \
+  Value name(const Value& a, double b) { return name(a, weak_scalar(b, a.device())); }
+#define VKML_TERNARY(name, ...)                                    \
+  Value name(const Value& a, const Value& b, const Value& c) {     \
+    const std::array<Value, 3> operands{a, b, c};                  \
+    return ops::apply_elementwise(ops::k_##name, operands);        \
+  }
+#include "vkml/ops/elementwise.def.h"
+#undef VKML_UNARY
+#undef VKML_BINARY
+#undef VKML_TERNARY
+
+Value operator+(const Value& a, const Value& b) { return add(a, b); }
+Value operator-(const Value& a, const Value& b) { return sub(a, b); }
+Value operator*(const Value& a, const Value& b) { return mul(a, b); }
+Value operator/(const Value& a, const Value& b) { return div(a, b); }
+Value operator-(const Value& a) { return neg(a); }
+Value operator+(const Value& a, double b) { return add(a, b); }
+Value operator-(const Value& a, double b) { return sub(a, b); }
+Value operator*(const Value& a, double b) { return mul(a, b); }
+Value operator/(const Value& a, double b) { return div(a, b); }
+Value operator+(double a, const Value& b) { return add(weak_scalar(a, b.device()), b); }
+Value operator-(double a, const Value& b) { return sub(weak_scalar(a, b.device()), b); }
+Value operator*(double a, const Value& b) { return mul(weak_scalar(a, b.device()), b); }
+Value operator/(double a, const Value& b) { return div(weak_scalar(a, b.device()), b); }
+Value operator<(const Value& a, double b) { return lt(a, b); }
+Value operator>(const Value& a, double b) { return gt(a, b); }
+Value operator<=(const Value& a, double b) { return le(a, b); }
+Value operator>=(const Value& a, double b) { return ge(a, b); }
+
+Value where_else_zero(const Value& condition, const Value& value) {
+  return where(condition, value, weak_scalar(0.0, value.device()));
+}
+
+}  // namespace vkml::graph

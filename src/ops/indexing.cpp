@@ -1,0 +1,99 @@
+// Indexing by data. Indices are checked where they are used, on the device: the first one outside
+// its axis raises IndexError when the result is observed, and nothing has been written.
+
+#include "record.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml::graph {
+namespace {
+
+using ops::CoreKind;
+
+void gather_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value x(output->source(0));
+  gradients[0] = scatter_add(zeros_like(x), output->attributes()[0], Value(output->source(1)),
+                             gradient);
+}
+void scatter_add_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  gradients[0] = gradient;
+  gradients[2] = gather(gradient, output->attributes()[0], Value(output->source(1)));
+}
+constexpr OpInfo kGatherOp{"gather", Family::kCore, static_cast<int>(CoreKind::kGather),
+                           &gather_rule};
+constexpr OpInfo kScatterAddOp{"scatter_add", Family::kCore,
+                               static_cast<int>(CoreKind::kScatterAdd), &scatter_add_rule};
+
+void check_index(const char* op, const Value& x, int axis, const Value& index) {
+  check_same_device(op, x, index);
+  if (index.dtype() != DType::kI32 && index.dtype() != DType::kI64) {
+    throw DTypeError(fmt::format("[{}] the index is {}; use int32 or int64", op,
+                                 name_of(index.dtype())));
+  }
+  bool fits = index.rank() == x.rank();
+  for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.shape()[i] <= x.shape()[i];
+  if (!fits) {
+    throw ShapeError(fmt::format("[{}] an index of shape {} does not fit a tensor of shape {} along "
+                                 "axis {}", op, index.shape().to_string(), x.shape().to_string(),
+                                 axis));
+  }
+}
+
+}  // namespace
+
+Value gather(const Value& x, std::int64_t axis, const Value& index) {
+  const int along = normalize_axis("gather", axis, x.rank());
+  check_index("gather", x, along, index);
+  return record(kGatherOp, {x.node(), index.node()}, index.shape().extents(), x.dtype(), x.device(),
+                {along});
+}
+
+Value scatter_add(const Value& base, std::int64_t axis, const Value& index, const Value& source) {
+  const int along = normalize_axis("scatter_add", axis, base.rank());
+  check_index("scatter_add", base, along, index);
+  check_same_device("scatter_add", base, source);
+  if (!source.shape().same_extents(index.shape())) {
+    throw ShapeError(fmt::format("[scatter_add] the index has shape {}, the source {}",
+                                 index.shape().to_string(), source.shape().to_string()));
+  }
+  return record(kScatterAddOp, {base.node(), index.node(), cast(source, base.dtype()).node()},
+                base.shape().extents(), base.dtype(), base.device(), {along});
+}
+
+Value take(const Value& x, const Value& indices, std::int64_t axis) {
+  const int along = normalize_axis("take", axis, x.rank());
+  if (x.rank() - 1 + indices.rank() > kMaxDims) {
+    throw ShapeError(fmt::format("[take] rank {} exceeds kMaxDims={}",
+                                 x.rank() - 1 + indices.rank(), kMaxDims));
+  }
+  // A number of its own for every element along the other axes: a view of the flat indices.
+  const std::int64_t count = indices->numel();
+  ExtentList column;
+  ExtentList wide;
+  ExtentList result;
+  for (int i = 0; i < x.rank(); ++i) {
+    column.push_back(i == along ? count : 1);
+    wide.push_back(i == along ? count : x.shape()[i]);
+    if (i != along) {
+      result.push_back(x.shape()[i]);
+    } else {
+      for (const std::int64_t extent : indices.shape().extents()) result.push_back(extent);
+    }
+  }
+  if (is_floating(indices.dtype()) || indices.dtype() == DType::kBool) {
+    throw DTypeError(fmt::format("[take] the indices are {}; use int32 or int64",
+                                 name_of(indices.dtype())));
+  }
+  const Value wide_indices =
+      indices.dtype() == DType::kU8 ? cast(indices, DType::kI32) : indices;
+  const Value zero = weak_scalar(std::int64_t{0}, x.device());
+  const Value extent = weak_scalar(x.shape()[along], x.device());
+  const Value from_start = where(lt(wide_indices, zero), wide_indices + extent, wide_indices);
+  const Value index = broadcast_to(reshape(from_start, column.span()), wide.span());
+  return reshape(gather(x, along, index), result.span());
+}
+
+Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::int64_t exempt) {
+  return record(op, {x.node()}, x.shape().extents(), x.dtype(), x.device(), {extent, exempt});
+}
+
+}  // namespace vkml::graph

@@ -1,0 +1,96 @@
+// Cross entropy as a row expression: the target's column is found by comparing coordinates, so that
+// loss and gradient each read the logits once and no scatter is needed.
+
+#include <bit>
+
+#include "record.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml::graph {
+namespace {
+
+struct Rows {
+  Value logits;  // wide
+  Value hit;     // where the class is the target
+  Value valid;   // rows that count
+  int axis = 0;
+  std::int64_t classes = 0;
+};
+
+Rows rows_of(const Value& logits, const Value& target, std::int64_t ignore_index) {
+  Rows rows;
+  rows.axis = logits.rank() == 1 ? 0 : 1;
+  rows.classes = logits.shape()[rows.axis];
+  rows.logits = cast(logits, size_of(logits.dtype()) == 2 ? DType::kF32 : logits.dtype());
+  const Value column = unsqueeze(target, rows.axis);
+  const Value classes = iota(logits.shape().extents(), rows.axis, logits.device());
+  rows.valid = ne(target, weak_scalar(ignore_index, target.device()));
+  rows.hit = eq(classes, column);
+  return rows;
+}
+
+/// gradient of row r: w_r (softmax - (1 - s) onehot - s / classes), w_r = 0 for ignored rows.
+// attributes: ignore index, bits of the smoothing.
+void cross_entropy_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value logits(output->source(1));
+  const Value target(output->source(2));
+  const double smoothing = std::bit_cast<double>(output->attributes()[1]);
+  const Rows rows = rows_of(logits, target, output->attributes()[0]);
+  const Value p = softmax(rows.logits, rows.axis);
+  const Value onehot = cast(rows.hit, p.dtype());
+  Value difference = p - onehot * (1.0 - smoothing);
+  if (smoothing != 0) difference = difference - smoothing / static_cast<double>(rows.classes);
+  const Value weight = unsqueeze(where_else_zero(rows.valid, cast(gradient, p.dtype())), rows.axis);
+  gradients[1] = cast(where_else_zero(ne(weight, 0.0), weight * difference), logits.dtype());
+}
+constexpr OpInfo kTargetCheck{"cross_entropy", Family::kCheck, 0, nullptr};
+constexpr OpInfo kCrossEntropyOp{"cross_entropy", Family::kCustom, 0, &cross_entropy_rule};
+
+}  // namespace
+
+Value cross_entropy_rows(const Value& logits, const Value& target, std::int64_t ignore_index,
+                         double label_smoothing) {
+  check_same_device("cross_entropy", logits, target);
+  if (!is_floating(logits.dtype())) {
+    throw DTypeError(fmt::format("[cross_entropy] logits are {}, not floats",
+                                 name_of(logits.dtype())));
+  }
+  if (target.dtype() != DType::kI32 && target.dtype() != DType::kI64 && target.dtype() != DType::kU8) {
+    throw DTypeError(fmt::format("[cross_entropy] the target is {}; use an integer class for each row",
+                                 name_of(target.dtype())));
+  }
+  const int axis = logits.rank() == 1 ? 0 : 1;
+  bool fits = logits.rank() >= 1 && target.rank() == logits.rank() - 1;
+  for (int i = 0, from = 0; fits && i < logits.rank(); ++i) {
+    if (i != axis) fits = target.shape()[from++] == logits.shape()[i];
+  }
+  if (!fits) {
+    throw ShapeError(fmt::format("[cross_entropy] logits {} need a target of their shape without "
+                                 "the class axis, not {}", logits.shape().to_string(),
+                                 target.shape().to_string()));
+  }
+  if (logits.shape()[axis] == 0) throw ShapeError("[cross_entropy] there are no classes");
+  const Value labels = target.dtype() == DType::kU8 ? cast(target, DType::kI32) : target;
+  const Value checked = check_range(kTargetCheck, labels, logits.shape()[axis], ignore_index);
+  Value loss;
+  {
+    const WithoutGradients scope;
+    const Rows rows = rows_of(logits, checked, ignore_index);
+    const std::int64_t axes[] = {rows.axis};
+    const Value top = max(rows.logits, axes, true);
+    const Value shifted = rows.logits - top;
+    const Value lse = log(sum(exp(shifted), axes, false));
+    const Value hit = sum(where_else_zero(rows.hit, shifted), axes, false);
+    Value row = lse - hit;
+    if (label_smoothing != 0) {
+      const Value uniform = lse - mean(shifted, axes, false);
+      row = row * (1.0 - label_smoothing) + uniform * label_smoothing;
+    }
+    loss = cast(where_else_zero(rows.valid, row), logits.dtype());
+  }
+  const std::array<Value, 2> inputs{logits, checked};
+  return with_gradient(kCrossEntropyOp, loss, inputs,
+                       {ignore_index, std::bit_cast<std::int64_t>(label_smoothing)});
+}
+
+}  // namespace vkml::graph

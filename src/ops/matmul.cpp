@@ -1,0 +1,76 @@
+// Matrix products: 1-D to batched 4-D, batches broadcast, any strides (a transpose costs nothing).
+
+#include <algorithm>
+
+#include "record.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml::graph {
+namespace {
+
+void matmul_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value a(output->source(0));
+  const Value b(output->source(1));
+  gradients[0] = sum_to(matmul(gradient, transpose(b, -1, -2)), a.shape());
+  gradients[1] = sum_to(matmul(transpose(a, -1, -2), gradient), b.shape());
+}
+constexpr OpInfo kMatmulOp{"matmul", Family::kCore, static_cast<int>(ops::CoreKind::kMatmul),
+                           &matmul_gradient};
+
+/// Both operands of rank 2 or more.
+Value matrix_product(const Value& a, const Value& b) {
+  const int rank_a = a.rank();
+  const int rank_b = b.rank();
+  const std::int64_t inner_a = a.shape()[rank_a - 1];
+  const std::int64_t inner_b = b.shape()[rank_b - 2];
+  if (inner_a != inner_b) {
+    const bool transposed = b.shape()[rank_b - 1] == inner_a;
+    throw ShapeError(fmt::format("[matmul] inner extents differ: {} @ {}.{}", a.shape().to_string(),
+                                 b.shape().to_string(),
+                                 transposed ? " Did you mean b.transpose(-1, -2)?" : ""));
+  }
+  const Shape batch_a(a.shape().extents().first(static_cast<std::size_t>(rank_a - 2)), a.dtype());
+  const Shape batch_b(b.shape().extents().first(static_cast<std::size_t>(rank_b - 2)), b.dtype());
+  ExtentList extents(broadcast_extents("matmul", batch_a, batch_b, a.dtype()).extents());
+  extents.push_back(a.shape()[rank_a - 2]);
+  extents.push_back(b.shape()[rank_b - 1]);
+  return record(kMatmulOp, {a.node(), b.node()}, extents.span(), a.dtype(), a.device());
+}
+
+/// One matrix for every row of a batch is one larger product, where that needs no copy.
+bool folds_into_rows(const Value& a, const Value& b) {
+  return a.rank() > 2 && b.rank() == 2 && a.shape().is_contiguous(size_of(a.dtype()));
+}
+
+}  // namespace
+
+Value matmul(const Value& left, const Value& right) {
+  check_same_device("matmul", left, right);
+  if (left.rank() == 0 || right.rank() == 0) {
+    throw ShapeError(fmt::format("[matmul] operands need at least one axis: {} @ {}",
+                                 left.shape().to_string(), right.shape().to_string()));
+  }
+  const DType dtype = promote(left.dtype(), right.dtype());
+  Value a = cast(left, dtype);
+  Value b = cast(right, dtype);
+  const bool vector_a = a.rank() == 1;
+  const bool vector_b = b.rank() == 1;
+  if (vector_a) a = unsqueeze(a, 0);
+  if (vector_b) b = unsqueeze(b, 1);
+  Value result;
+  if (folds_into_rows(a, b)) {
+    ExtentList extents(a.shape().extents());
+    extents[a.rank() - 1] = b.shape()[1];
+    const std::int64_t rows_by_inner[] = {a->numel() / std::max<std::int64_t>(a.shape()[a.rank() - 1], 1),
+                                          a.shape()[a.rank() - 1]};
+    result = a->numel() == 0 ? matrix_product(a, b)
+                             : reshape(matrix_product(reshape(a, rows_by_inner), b), extents.span());
+  } else {
+    result = matrix_product(a, b);
+  }
+  if (vector_b) result = squeeze(result, -1);
+  if (vector_a) result = squeeze(result, vector_b ? -1 : -2);
+  return result;
+}
+
+}  // namespace vkml::graph

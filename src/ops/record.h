@@ -1,0 +1,71 @@
+// How the files of this folder record a node: one place fills in requires_grad and checks devices.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "vkml/core/error.h"
+#include "vkml/graph/value.h"
+
+namespace vkml::graph {
+
+inline std::span<const std::int64_t> as_span(std::initializer_list<std::int64_t> values) {
+  return {values.begin(), values.size()};
+}
+
+inline void check_same_device(const char* op, const Value& a, const Value& b) {
+  if (a.device() == b.device()) return;
+  throw DeviceError(
+      fmt::format("[{}] operands are on {} and {}. Move one: vkml.tensor(t.numpy(), device=...)", op,
+                  to_string(a.device()), to_string(b.device())));
+}
+
+/// A node that computes: dense result, gradient recorded when some source asks for one.
+inline Value record(const OpInfo& op, SourceList sources, std::span<const std::int64_t> extents, DType dtype, Device device,
+                    const Attributes& attributes = {}) {
+  NodeSpec spec;
+  spec.op = &op;
+  spec.attributes = attributes;
+  spec.dtype = dtype;
+  spec.device = device;
+  spec.shape = Shape(extents, dtype);
+  if (op.gradient != nullptr && is_floating(dtype) && any_requires_grad(sources)) {
+    spec.flags |= kFlagRequiresGrad;
+  }
+  return Value(make_node(std::move(spec), std::move(sources)));
+}
+
+/// Builds values whose gradient a rule of its own states (with_gradient).
+class WithoutGradients {
+ public:
+  WithoutGradients() : before_(set_grad_enabled(false)) {}
+  ~WithoutGradients() { set_grad_enabled(before_); }
+  WithoutGradients(const WithoutGradients&) = delete;
+  WithoutGradients& operator=(const WithoutGradients&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Extents under construction.
+struct ExtentList {
+  std::array<std::int64_t, kMaxDims> values{};
+  int rank = 0;
+
+  ExtentList() = default;
+  explicit ExtentList(std::span<const std::int64_t> extents) {
+    for (const std::int64_t extent : extents) push_back(extent);
+  }
+  void push_back(std::int64_t extent) { values[static_cast<std::size_t>(rank++)] = extent; }
+  std::int64_t& operator[](int axis) { return values[static_cast<std::size_t>(axis)]; }
+  std::span<const std::int64_t> span() const {
+    return {values.data(), static_cast<std::size_t>(rank)};
+  }
+};
+
+}  // namespace vkml::graph

@@ -1,0 +1,167 @@
+// Reductions over any set of axes. Integer sums and products are taken in the default integer (or
+// i64 for i64), half floats in f32.
+
+#include "record.h"
+#include "vkml/ops/functions.h"
+#include "vkml/ops/scalar_program.h"
+
+namespace vkml::graph {
+namespace {
+
+using ops::ReduceKind;
+
+// attributes: mask of reduced axes, whether they stay with extent 1.
+std::int64_t mask_of(const char* op, const Value& x, Axes axes) {
+  if (axes.empty()) return (std::int64_t{1} << x.rank()) - 1;
+  std::int64_t mask = 0;
+  for (const std::int64_t axis : axes) {
+    const std::int64_t bit = std::int64_t{1} << normalize_axis(op, axis, x.rank());
+    if ((mask & bit) != 0) {
+      throw ShapeError(fmt::format("[{}] axis {} is repeated in {}", op, axis, to_string(axes)));
+    }
+    mask |= bit;
+  }
+  return mask;
+}
+
+ExtentList reduced_extents(const Shape& shape, std::int64_t mask, bool keepdim) {
+  ExtentList extents;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const bool reduced = ((mask >> axis) & 1) != 0;
+    if (!reduced) extents.push_back(shape[axis]);
+    if (reduced && keepdim) extents.push_back(1);
+  }
+  return extents;
+}
+
+std::int64_t reduced_count(const Shape& shape, std::int64_t mask) {
+  std::int64_t count = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (((mask >> axis) & 1) != 0) count *= shape[axis];
+  }
+  return count;
+}
+
+/// A reduction's result or its gradient, with the reduced axes put back as extents of 1.
+Value with_kept_axes(const Value& value, const Value& output) {
+  const Shape& source = output->source(0)->shape();
+  return reshape(value, reduced_extents(source, output->attributes()[0], true).span());
+}
+
+void sum_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  gradients[0] = broadcast_to(with_kept_axes(gradient, output), output->source(0)->shape().extents());
+}
+
+/// Equal extremes share the gradient equally.
+void extreme_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value x(output->source(0));
+  const Value hit = eq(x, with_kept_axes(output, output));
+  ExtentList axes;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (((output->attributes()[0] >> axis) & 1) != 0) axes.push_back(axis);
+  }
+  const Value share = with_kept_axes(gradient, output) / sum(cast(hit, x.dtype()), axes.span(), true);
+  gradients[0] = where_else_zero(hit, broadcast_to(share, x.shape().extents()));
+}
+
+/// The product of the others, without dividing by a zero: with one zero in a row only its own
+/// gradient remains, with two none does.
+void prod_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value x(output->source(0));
+  ExtentList axes;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (((output->attributes()[0] >> axis) & 1) != 0) axes.push_back(axis);
+  }
+  const Value one = weak_scalar(1.0, x.device());
+  const Value is_zero = eq(x, 0.0);
+  const Value zeros = sum(cast(is_zero, x.dtype()), axes.span(), true);
+  const Value nonzero = where(is_zero, one, x);
+  const Value product = prod(nonzero, axes.span(), true);
+  const Value others = where(is_zero, product, product / nonzero);
+  const Value remaining = zeros - cast(is_zero, x.dtype());
+  gradients[0] = where_else_zero(eq(remaining, 0.0), with_kept_axes(gradient, output) * others);
+}
+
+constexpr OpInfo kSum{"sum", Family::kReduce, static_cast<int>(ReduceKind::kSum), &sum_gradient};
+constexpr OpInfo kProd{"prod", Family::kReduce, static_cast<int>(ReduceKind::kProd), &prod_gradient};
+constexpr OpInfo kMax{"max", Family::kReduce, static_cast<int>(ReduceKind::kMax), &extreme_gradient};
+constexpr OpInfo kMin{"min", Family::kReduce, static_cast<int>(ReduceKind::kMin), &extreme_gradient};
+constexpr OpInfo kArgMax{"argmax", Family::kReduce, static_cast<int>(ReduceKind::kArgMax), nullptr};
+constexpr OpInfo kArgMin{"argmin", Family::kReduce, static_cast<int>(ReduceKind::kArgMin), nullptr};
+constexpr OpInfo kAny{"any", Family::kReduce, static_cast<int>(ReduceKind::kAny), nullptr};
+constexpr OpInfo kAll{"all", Family::kReduce, static_cast<int>(ReduceKind::kAll), nullptr};
+
+Value reduce(const OpInfo& op, const Value& x, Axes axes, bool keepdim, DType result) {
+  const std::int64_t mask = mask_of(op.name, x, axes);
+  return record(op, {x.node()}, reduced_extents(x.shape(), mask, keepdim).span(), result, x.device(),
+                {mask, keepdim ? 1 : 0});
+}
+
+DType accumulated(DType dtype) {
+  return is_floating(dtype) || dtype == DType::kI64 ? dtype : kDefaultInteger;
+}
+
+/// Reductions with no identity refuse empty rows.
+void check_not_empty(const char* op, const Value& x, Axes axes) {
+  const std::int64_t mask = mask_of(op, x, axes);
+  if (reduced_count(x.shape(), mask) == 0) {
+    throw ShapeError(fmt::format("[{}] of no elements: shape {}", op, x.shape().to_string()));
+  }
+}
+
+Value arg_reduce(const OpInfo& op, const Value& x, Axes axes, bool keepdim) {
+  if (axes.size() > 1) throw ArgumentError(fmt::format("[{}] takes one axis or none", op.name));
+  check_not_empty(op.name, x, axes);
+  return reduce(op, x, axes, keepdim, DType::kI32);
+}
+
+}  // namespace
+
+Value sum(const Value& x, Axes axes, bool keepdim) {
+  const DType dtype = accumulated(x.dtype());
+  return reduce(kSum, cast(x, dtype), axes, keepdim, dtype);
+}
+
+Value prod(const Value& x, Axes axes, bool keepdim) {
+  const DType dtype = accumulated(x.dtype());
+  return reduce(kProd, cast(x, dtype), axes, keepdim, dtype);
+}
+
+Value mean(const Value& x, Axes axes, bool keepdim) {
+  // Halves are summed in f32: 65,536 ones overflow f16.
+  const DType result = is_floating(x.dtype()) ? x.dtype() : kDefaultFloat;
+  const DType wide = size_of(result) == 2 ? DType::kF32 : result;
+  const std::int64_t count = reduced_count(x.shape(), mask_of("mean", x, axes));
+  const Value total = sum(cast(x, wide), axes, keepdim);
+  return cast(total / static_cast<double>(count), result);
+}
+
+Value max(const Value& x, Axes axes, bool keepdim) {
+  check_not_empty("max", x, axes);
+  return reduce(kMax, x, axes, keepdim, x.dtype());
+}
+Value min(const Value& x, Axes axes, bool keepdim) {
+  check_not_empty("min", x, axes);
+  return reduce(kMin, x, axes, keepdim, x.dtype());
+}
+Value argmax(const Value& x, Axes axes, bool keepdim) { return arg_reduce(kArgMax, x, axes, keepdim); }
+Value argmin(const Value& x, Axes axes, bool keepdim) { return arg_reduce(kArgMin, x, axes, keepdim); }
+Value any(const Value& x, Axes axes, bool keepdim) {
+  return reduce(kAny, cast(x, DType::kBool), axes, keepdim, DType::kBool);
+}
+Value all(const Value& x, Axes axes, bool keepdim) {
+  return reduce(kAll, cast(x, DType::kBool), axes, keepdim, DType::kBool);
+}
+
+Value sum_to(const Value& x, const Shape& shape) {
+  if (x.shape().same_extents(shape)) return x;
+  const int added = x.rank() - shape.rank();
+  ExtentList axes;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (axis < added || (shape[axis - added] == 1 && x.shape()[axis] != 1)) axes.push_back(axis);
+  }
+  const Value total = axes.rank == 0 ? x : sum(x, axes.span(), true);
+  return reshape(total, shape.extents());
+}
+
+}  // namespace vkml::graph

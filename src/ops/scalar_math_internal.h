@@ -1,0 +1,44 @@
+// What the files of scalar_math share: Horner's rule and the split of x into 2^exponent * mantissa.
+#pragma once
+
+#include <initializer_list>
+
+#include "vkml/ops/expr.h"
+
+namespace vkml::ops {
+
+inline bool is_f32(const Expr& x) { return x.type() == ScalarType::kF32; }
+inline ScalarType integer_of(const Expr& x) {
+  return is_f32(x) ? ScalarType::kI32 : ScalarType::kI64;
+}
+
+/// Coefficients from the highest power down.
+inline Expr horner(const Expr& x, std::initializer_list<double> coefficients) {
+  const double* next = coefficients.begin();
+  Expr result = x.constant(*next++);
+  for (; next != coefficients.end(); ++next) result = fma(result, x, x.constant(*next));
+  return result;
+}
+
+/// 2^n for an integer n within the normal exponents.
+Expr power_of_two(const Expr& n, const Expr& like);
+
+/// log(x) = exponent * ln 2 + log(mantissa), mantissa in [sqrt(1/2), sqrt(2)); x positive.
+struct Split {
+  Expr exponent;  // integer, of integer_of(x)
+  Expr mantissa;
+};
+Split split_exponent(const Expr& x);
+
+/// atanh's series past its first term: (atanh(s) - s) / s for z = s * s, |s| <= 0.1716.
+Expr atanh_series(const Expr& z);
+
+/// exp(x) - 1 = scale * (1 + p) - 1 with p = expm1(r); two factors reach every exponent.
+struct ExpParts {
+  Expr r;              // reduced argument
+  Expr scale1, scale2; // their product is 2^n
+  Expr p;              // exp(r) - 1
+};
+ExpParts exp_parts(const Expr& clamped);
+
+}  // namespace vkml::ops

@@ -1,0 +1,98 @@
+// sin, cos, tan, atan.
+
+#include <limits>
+
+#include "scalar_math_internal.h"
+#include "vkml/ops/scalar_math.h"
+
+namespace vkml::ops {
+namespace {
+
+struct Reduced {
+  Expr r;         // in [-pi/4, pi/4]
+  Expr quadrant;  // integer
+};
+
+/// x = quadrant * pi/2 + r, with pi/2 in three parts; exact enough for |x| up to about 1e5 in f32
+/// and 1e9 in f64.
+Reduced reduce_quadrant(const Expr& x) {
+  const Expr n = round_even(x * 0.63661977236758134308);
+  const bool f32 = is_f32(x);
+  const double part1 = f32 ? 1.57079637050628662109375 : 1.57079632679489655800e+00;
+  const double part2 = f32 ? -4.37113900018624283e-8 : 6.12323399573676603587e-17;
+  const double part3 = f32 ? 1.7151245100058819e-15 : -1.4973849048591833e-33;
+  Expr r = fma(n, x.constant(-part1), x);
+  r = fma(n, x.constant(-part2), r);
+  r = fma(n, x.constant(-part3), r);
+  return {r, convert(n, integer_of(x))};
+}
+
+Expr sin_polynomial(const Expr& r) {
+  const Expr z = r * r;
+  const Expr series =
+      is_f32(r) ? horner(z, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1})
+                : horner(z, {1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0,
+                             -1.0 / 39916800.0, 1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0,
+                             -1.0 / 6.0});
+  return fma(series * z, r, r);
+}
+
+Expr cos_polynomial(const Expr& r) {
+  const Expr z = r * r;
+  const Expr series =
+      is_f32(r) ? horner(z, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2})
+                : horner(z, {-1.0 / 6402373705728000.0, 1.0 / 20922789888000.0, -1.0 / 87178291200.0,
+                             1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
+                             1.0 / 24.0});
+  return fma(series * z, z, fma(z, r.constant(-0.5), r.constant(1.0)));
+}
+
+/// sin of quadrant * pi/2 + r.
+Expr sin_of(const Expr& r, const Expr& quadrant) {
+  const Expr value = select((quadrant & 1) != 0, cos_polynomial(r), sin_polynomial(r));
+  return select((quadrant & 2) != 0, -value, value);
+}
+
+}  // namespace
+
+Expr sin(const Expr& x) {
+  const Reduced reduced = reduce_quadrant(x);
+  return select(x == 0.0, x, sin_of(reduced.r, reduced.quadrant));
+}
+
+Expr cos(const Expr& x) {
+  const Reduced reduced = reduce_quadrant(x);
+  return sin_of(reduced.r, reduced.quadrant + 1);
+}
+
+Expr tan(const Expr& x) {
+  const Reduced reduced = reduce_quadrant(x);
+  const Expr s = sin_polynomial(reduced.r);
+  const Expr c = cos_polynomial(reduced.r);
+  const Expr odd = (reduced.quadrant & 1) != 0;
+  return select(x == 0.0, x, select(odd, -c, s) / select(odd, s, c));
+}
+
+Expr atan(const Expr& x) {
+  constexpr double kHalfPi = 1.57079632679489661923;
+  constexpr double kTanPiOver8 = 0.41421356237309504880;
+  const Expr magnitude = abs(x);
+  const Expr large = magnitude > 1.0;
+  const Expr t = select(large, x.constant(1.0) / magnitude, magnitude);  // in [0, 1]
+  const Expr upper = t > kTanPiOver8;
+  const Expr z = select(upper, (t - 1.0) / (t + 1.0), t);
+  const Expr z2 = z * z;
+  const Expr series =
+      is_f32(x) ? horner(z2, {1.0 / 17, -1.0 / 15, 1.0 / 13, -1.0 / 11, 1.0 / 9, -1.0 / 7, 1.0 / 5,
+                              -1.0 / 3})
+                : horner(z2, {-1.0 / 43, 1.0 / 41, -1.0 / 39, 1.0 / 37, -1.0 / 35, 1.0 / 33,
+                              -1.0 / 31, 1.0 / 29, -1.0 / 27, 1.0 / 25, -1.0 / 23, 1.0 / 21,
+                              -1.0 / 19, 1.0 / 17, -1.0 / 15, 1.0 / 13, -1.0 / 11, 1.0 / 9,
+                              -1.0 / 7, 1.0 / 5, -1.0 / 3});
+  const Expr reduced = fma(series * z2, z, z);
+  const Expr angle = select(upper, reduced + kHalfPi / 2, reduced);
+  const Expr value = select(large, x.constant(kHalfPi) - angle, angle);
+  return select(x < 0.0, -value, select(x == 0.0, x, value));
+}
+
+}  // namespace vkml::ops
