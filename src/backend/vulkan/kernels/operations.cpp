@@ -1,0 +1,168 @@
+// The instructions of the scalar program that take operands, one SPIR-V sequence each.
+#include <spirv/unified1/GLSL.std.450.h>
+
+#include <bit>
+#include <cmath>
+
+#include "kernels/conversions.h"
+#include "kernels/program.h"
+#include "vkml/core/error.h"
+
+namespace vkml::vulkan {
+
+using ops::Opcode;
+using spirv::Scalar;
+using spirv::Type;
+using spirv::Value;
+using spv::Op;
+
+namespace {
+
+bool is_f32(Value value) { return value.type.scalar == Scalar::kFloat32; }
+
+Value f32_like(Value like, float value) {
+  return like.builder->constant(like.type, std::bit_cast<std::uint32_t>(value));
+}
+
+/// Whether the divisor is a power of two whose reciprocal is exact.
+bool has_exact_reciprocal(Value divisor) {
+  if (!divisor.is_literal || !is_f32(divisor)) return false;
+  int exponent = 0;
+  const float value = std::bit_cast<float>(static_cast<std::uint32_t>(divisor.literal));
+  return std::abs(std::frexp(value, &exponent)) == 0.5F && exponent > -120 && exponent < 120;
+}
+
+/// Vulkan promises 2.5 ulp, and nothing for divisors above 2^126, whose reciprocal is subnormal.
+/// Scaling covers those; one step of Newton's iteration on the exact remainder rounds correctly,
+/// save where the remainder itself is subnormal.
+Value divide_f32(Shader& shader, Value a, Value divisor) {
+  spirv::Builder& b = shader.builder();
+  if (shader.traits().is_software) return a / divisor;
+  const Value scale = b.select(
+      less(f32_like(a, 0x1p120F), b.extended(GLSLstd450FAbs, divisor.type, {divisor})),
+      f32_like(a, 0x1p-8F), f32_like(a, 1.0F));
+  const Value numerator = a * scale;
+  const Value denominator = divisor * scale;
+  const Value quotient = numerator / denominator;
+  const Value remainder = b.fma(-quotient, denominator, numerator);
+  const Value refined = b.fma(remainder, f32_like(a, 1.0F) / denominator, quotient);
+  return b.select(is_finite(refined), refined, quotient);
+}
+
+/// The same for the square root, which Vulkan defines through an approximate reciprocal.
+Value sqrt_f32(Shader& shader, Value a) {
+  spirv::Builder& b = shader.builder();
+  const Value root = b.extended(GLSLstd450Sqrt, a.type, {a});
+  if (shader.traits().is_software) return root;
+  const Value remainder = b.fma(-root, root, a);
+  const Value refined = b.fma(remainder, f32_like(a, 0.5F) / root, root);
+  return b.select(is_finite(refined), refined, root);
+}
+
+Value divide(Shader& shader, Value a, Value divisor) {
+  spirv::Builder& b = shader.builder();
+  if (!spirv::is_float(a.type)) return b.op(Op::OpSDiv, a.type, {a, divisor});
+  if (!is_f32(a)) return a / divisor;
+  if (has_exact_reciprocal(divisor)) {
+    const float value = std::bit_cast<float>(static_cast<std::uint32_t>(divisor.literal));
+    return a * f32_like(a, 1.0F / value);
+  }
+  return divide_f32(shader, a, divisor);
+}
+
+Value greater(Value a, Value b) {
+  return spirv::is_float(a.type) ? less(b, a) : signed_less(b, a);
+}
+
+Value signed_or_float_less(Value a, Value b) {
+  return spirv::is_float(a.type) ? less(a, b) : signed_less(a, b);
+}
+
+Value multiply_high(Value a, Value b) {
+  spirv::Builder& builder = *a.builder;
+  spirv::Module& module = builder.module();
+  const spirv::Id type = module.type(a.type);
+  const spirv::Id pair_type = module.intern_type(Op::OpTypeStruct, {type, type});
+  const spirv::Id pair = module.new_id();
+  module.emit(Op::OpUMulExtended, {pair_type, pair, a.id, b.id});
+  const spirv::Id high = module.new_id();
+  module.emit(Op::OpCompositeExtract, {type, high, pair, 1});
+  return {&builder, high, a.type, false, 0};
+}
+
+Value convert(Value a, Type to) {
+  spirv::Builder& b = *a.builder;
+  if (a.type == to) return a;
+  if (to.scalar == Scalar::kBool) return not_equal(a, b.constant(a.type, 0));
+  if (a.type.scalar == Scalar::kBool) {
+    std::uint64_t one = 1;
+    if (to.scalar == Scalar::kFloat32) one = std::bit_cast<std::uint32_t>(1.0F);
+    if (to.scalar == Scalar::kFloat64) one = std::bit_cast<std::uint64_t>(1.0);
+    return b.select(a, b.constant(to, one), b.constant(to, 0));
+  }
+  if (spirv::is_float(a.type)) {
+    return b.op(spirv::is_float(to) ? Op::OpFConvert : Op::OpConvertFToS, to, {a});
+  }
+  return b.op(spirv::is_float(to) ? Op::OpConvertSToF : Op::OpSConvert, to, {a});
+}
+
+Value narrow(Value a, DType dtype) {
+  switch (dtype) {
+    case DType::kF16: return f16_to_f32(f32_to_f16(a));
+    case DType::kBF16: return bf16_to_f32(f32_to_bf16(a));
+    case DType::kU8: return a & 0xffu;
+    default: return a;
+  }
+}
+
+Value bitwise(Op integer, Op boolean, Value a, Value b) {
+  return a.builder->op(a.type.scalar == Scalar::kBool ? boolean : integer, a.type, {a, b});
+}
+
+}  // namespace
+
+Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value a, Value b,
+                     Value c) {
+  spirv::Builder& builder = shader.builder();
+  const Type type = value_type(instruction.type, a.type.components);
+  const bool floating = spirv::is_float(a.type);
+  const auto unary = [&](GLSLstd450 function) { return builder.extended(function, type, {a}); };
+  switch (instruction.op) {
+    case Opcode::kAdd: return a + b;
+    case Opcode::kSub: return a - b;
+    case Opcode::kMul: return a * b;
+    case Opcode::kDiv: return divide(shader, a, b);
+    case Opcode::kRem: return builder.op(Op::OpSRem, type, {a, b});
+    case Opcode::kNeg: return -a;
+    case Opcode::kAbs: return unary(floating ? GLSLstd450FAbs : GLSLstd450SAbs);
+    case Opcode::kMin: return builder.select(signed_or_float_less(a, b), a, b);
+    case Opcode::kMax: return builder.select(greater(a, b), a, b);
+    case Opcode::kFma: return builder.fma(a, b, c);
+    case Opcode::kSqrt: return is_f32(a) ? sqrt_f32(shader, a) : unary(GLSLstd450Sqrt);
+    case Opcode::kFloor: return unary(GLSLstd450Floor);
+    case Opcode::kCeil: return unary(GLSLstd450Ceil);
+    case Opcode::kTrunc: return unary(GLSLstd450Trunc);
+    case Opcode::kRoundEven: return unary(GLSLstd450RoundEven);
+    case Opcode::kMulHighU32: return multiply_high(a, b);
+    case Opcode::kAnd: return bitwise(Op::OpBitwiseAnd, Op::OpLogicalAnd, a, b);
+    case Opcode::kOr: return bitwise(Op::OpBitwiseOr, Op::OpLogicalOr, a, b);
+    case Opcode::kXor: return bitwise(Op::OpBitwiseXor, Op::OpLogicalNotEqual, a, b);
+    case Opcode::kNot:
+      return builder.op(a.type.scalar == Scalar::kBool ? Op::OpLogicalNot : Op::OpNot, type, {a});
+    case Opcode::kShiftLeft: return a << b;
+    case Opcode::kShiftRight: return builder.op(Op::OpShiftRightArithmetic, type, {a, b});
+    case Opcode::kShiftRightLogical: return a >> b;
+    case Opcode::kEqual: return equal(a, b);
+    case Opcode::kNotEqual: return not_equal(a, b);
+    case Opcode::kLess: return floating ? less(a, b) : signed_less(a, b);
+    case Opcode::kLessEqual: return floating ? less_equal(a, b) : signed_less_equal(a, b);
+    case Opcode::kSelect: return builder.select(a, b, c);
+    case Opcode::kConvert: return convert(a, type);
+    case Opcode::kBitcast: return builder.bitcast(a, type);
+    case Opcode::kNarrow: return narrow(a, static_cast<DType>(instruction.imm));
+    default: break;
+  }
+  throw InternalError("[vulkan] an instruction without a SPIR-V sequence");
+}
+
+}  // namespace vkml::vulkan

@@ -1,0 +1,54 @@
+// Turns a kernel's scalar program into SPIR-V at the place where it is asked to, for one element or
+// for four neighbours at once.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "kernels/elements.h"
+#include "kernels/shader.h"
+
+namespace vkml::vulkan {
+
+/// Where a program's sources come from at the current element (or elements).
+struct ProgramSources {
+  std::function<spirv::Value(int load)> load;
+  std::function<spirv::Value(int axis)> coordinate;  // 32 bits
+  spirv::Value core;
+};
+
+class ProgramEmitter {
+ public:
+  /// `components` values are computed at once: 1 or 4.
+  ProgramEmitter(Shader& shader, int components, ProgramSources sources);
+
+  /// Emits every instruction.
+  void emit_all();
+  /// Emits one instruction, whose operands have been emitted or set.
+  void emit(std::size_t index);
+  /// Supplies the value of an instruction that is computed elsewhere.
+  void set(std::size_t index, spirv::Value value) { values_[index] = value; }
+  /// The value of a register, with this emitter's number of components.
+  spirv::Value value(std::size_t index);
+  bool has(std::size_t index) const { return static_cast<bool>(values_[index]); }
+
+ private:
+  spirv::Value evaluate(const ops::Instruction& instruction);
+  spirv::Value check_index(const ops::Instruction& instruction, spirv::Value index,
+                           spirv::Value extent);
+
+  Shader& shader_;
+  const dispatch::Kernel& kernel_;
+  int components_;
+  ProgramSources sources_;
+  std::vector<spirv::Value> values_;
+};
+
+/// One instruction with operands, but neither a source, a reduction nor a check.
+spirv::Value emit_operation(Shader& shader, const ops::Instruction& instruction, spirv::Value a,
+                            spirv::Value b, spirv::Value c);
+
+/// Throws UnsupportedError when the device lacks a type that the program computes in.
+void require_program_types(const Context& context);
+
+}  // namespace vkml::vulkan

@@ -1,0 +1,362 @@
+#include "kernels/shader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "vkml/core/error.h"
+
+namespace vkml::vulkan {
+
+using spirv::Id;
+using spirv::Type;
+using spirv::Value;
+using spv::Op;
+
+namespace {
+
+/// A storage that outlives the graph must not be written once an index was found bad.
+bool needs_guard(const Context& context) {
+  if (context.graph.sites.empty()) return false;
+  return std::any_of(context.kernel.stores.begin(), context.kernel.stores.end(),
+                     [&](const dispatch::Operand& store) {
+                       return context.graph.buffers[static_cast<std::size_t>(store.buffer)].kind ==
+                              dispatch::BufferKind::kResult;
+                     });
+}
+
+bool uses(const dispatch::Kernel& kernel, ops::Opcode op) {
+  return std::any_of(kernel.program.code.begin(), kernel.program.code.end(),
+                     [&](const ops::Instruction& instruction) { return instruction.op == op; });
+}
+
+/// The sites that the kernel may report.
+std::set<int> sites_of(const dispatch::Kernel& kernel) {
+  std::set<int> sites;
+  if (kernel.kind == dispatch::KernelKind::kGather ||
+      kernel.kind == dispatch::KernelKind::kScatterAdd) {
+    sites.insert(static_cast<int>(kernel.attributes[1]));
+  }
+  for (const ops::Instruction& instruction : kernel.program.code) {
+    if (instruction.op == ops::Opcode::kCheckIndex) sites.insert(static_cast<int>(instruction.imm));
+  }
+  return sites;
+}
+
+}  // namespace
+
+Shader::Shader(const Context& context, std::string name, std::array<std::uint32_t, 3> local_size,
+               Touches touches)
+    : context_(context), name_(std::move(name)), local_size_(local_size) {
+  const dispatch::Kernel& kernel = context.kernel;
+  if (traits().use_addresses) builder_.module().use_physical_addresses();
+  const auto declare = [&](const std::vector<dispatch::Operand>& operands, bool writes) {
+    for (const dispatch::Operand& operand : operands) {
+      add_buffer({BufferUse::Kind::kPlanBuffer, operand.buffer,
+                  static_cast<std::uint32_t>(size_of(operand.dtype)), !writes, writes});
+    }
+  };
+  if (touches.core_inputs) declare(kernel.core_inputs, false);
+  if (touches.loads) declare(kernel.loads, false);
+  if (touches.stores) declare(kernel.stores, true);
+  if (touches.reads_scratch || touches.writes_scratch) {
+    scratch_ = add_buffer({BufferUse::Kind::kPlanBuffer, kernel.scratch, 4, touches.reads_scratch,
+                           touches.writes_scratch});
+  }
+  if (uses(kernel, ops::Opcode::kScalar)) {
+    scalars_ = add_buffer({BufferUse::Kind::kScalars, -1, 4, true, false});
+  }
+  const bool guards = touches.stores && needs_guard(context);
+  const std::set<int> sites = sites_of(kernel);
+  if (guards || !sites.empty()) {
+    status_ = add_buffer({BufferUse::Kind::kStatus, -1, 4, true, !sites.empty()});
+  }
+  if (bases_bytes() > traits().max_push_bytes) {
+    throw UnsupportedError(
+        fmt::format("[{}] {} buffers in one kernel need {} bytes of push constants, but the device "
+                    "offers {}. Realise part of the expression first: t.realize()",
+                    dispatch::name_of(kernel.kind), buffers_.size(), bases_bytes(),
+                    traits().max_push_bytes));
+  }
+  push_variable_ = builder_.module().new_id();
+  if (guards) {
+    const Base status = base_of(status_, 0);
+    may_write_ = equal(load(status, kWord, status.offset), 0);
+  }
+  // Here, so that the values reach every block.
+  for (const ops::Instruction& instruction : kernel.program.code) {
+    const auto index = static_cast<int>(instruction.imm);
+    if (instruction.op == ops::Opcode::kScalar && !scalar_values_.contains(index)) {
+      scalar_values_[index] = load_scalar(index);
+    }
+  }
+  for (const int site : sites) site_codes_[site] = parameter(site + 1);
+}
+
+int Shader::add_buffer(const BufferUse& use) {
+  if (has_parameters_) throw InternalError("[vulkan] a buffer was declared after a parameter");
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    BufferUse& known = buffers_[i];
+    if (known.kind == use.kind && known.buffer == use.buffer &&
+        known.element_bytes == use.element_bytes) {
+      known.reads |= use.reads;
+      known.writes |= use.writes;
+      return static_cast<int>(i);
+    }
+  }
+  buffers_.push_back(use);
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+int Shader::buffer_of(const dispatch::Operand& operand) const {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].kind == BufferUse::Kind::kPlanBuffer && buffers_[i].buffer == operand.buffer &&
+        buffers_[i].element_bytes == size_of(operand.dtype)) {
+      return static_cast<int>(i);
+    }
+  }
+  throw InternalError("[vulkan] an operand's buffer was not declared");
+}
+
+std::uint32_t Shader::bases_bytes() const {
+  const auto count = static_cast<std::uint32_t>(buffers_.size());
+  return traits().use_addresses ? count * 8 : (count * 4 + 7) / 8 * 8;
+}
+
+Value Shader::push_constant(std::uint32_t member, Type type, std::uint32_t index) {
+  spirv::Module& module = builder_.module();
+  const Id pointer_type =
+      module.pointer_type(spv::StorageClass::PushConstant, module.type(type));
+  const Id pointer = module.new_id();
+  module.emit(Op::OpAccessChain,
+              {pointer_type, pointer, push_variable_, builder_.u32(member).id,
+               builder_.u32(index).id});
+  const Id id = module.new_id();
+  module.emit(Op::OpLoad, {module.type(type), id, pointer});
+  return {&builder_, id, type, false, 0};
+}
+
+Value Shader::parameter(std::int64_t value) {
+  if (value > std::numeric_limits<std::uint32_t>::max() ||
+      value < std::numeric_limits<std::int32_t>::min()) {
+    throw UnsupportedError(
+        fmt::format("[{}] an extent, stride or offset of {} elements does not fit the 32-bit "
+                    "indices of this kernel. Split the tensor along its first axis",
+                    dispatch::name_of(context_.kernel.kind), value));
+  }
+  has_parameters_ = true;
+  const auto index = static_cast<std::uint32_t>(parameters_.size());
+  if (bases_bytes() + (index + 1) * 4 > traits().max_push_bytes) {
+    return builder_.u32(static_cast<std::uint32_t>(value));
+  }
+  parameters_.push_back(static_cast<std::uint32_t>(value));
+  return push_constant(buffers_.empty() ? 0 : 1, spirv::kInt32, index);
+}
+
+Value Shader::stride_parameter(std::int64_t value) {
+  if (value == 0 || value == 1) return builder_.u32(static_cast<std::uint32_t>(value));
+  return parameter(value);
+}
+
+Shader::Base Shader::base_of(int buffer, std::int64_t offset) {
+  const std::uint32_t bytes = buffers_[static_cast<std::size_t>(buffer)].element_bytes;
+  const auto index = static_cast<std::uint32_t>(buffer);
+  Base base{buffer, builder_.u32(0), {}};
+  if (!traits().use_addresses) {
+    base.offset = push_constant(0, spirv::kInt32, index) + stride_parameter(offset);
+    return base;
+  }
+  base.address = push_constant(0, spirv::kInt64, index);
+  if (offset != 0) {
+    const Value elements = parameter(offset);
+    base.address = base.address +
+                   builder_.widen(elements, spirv::Scalar::kInt64) *
+                       builder_.constant(spirv::kInt64, bytes);
+  }
+  const bool by_words = (bytes == 1 && !traits().has_storage8) ||
+                        (bytes == 2 && !traits().has_storage16);
+  if (by_words) {
+    const Value low = builder_.widen(base.address, spirv::Scalar::kInt32);
+    base.offset = (low & 3) >> (bytes == 1 ? 0 : 1);
+    base.address = base.address & builder_.constant(spirv::kInt64, ~std::uint64_t{3});
+  }
+  return base;
+}
+
+Id Shader::descriptor_variable(int buffer, Type unit) {
+  Id& variable = descriptors_[{buffer, unit}];
+  if (variable == 0) {
+    spirv::Module& module = builder_.module();
+    variable = module.global_variable(spv::StorageClass::StorageBuffer,
+                                      module.runtime_array_block(unit));
+    module.decorate(variable, spv::Decoration::DescriptorSet, {0});
+    module.decorate(variable, spv::Decoration::Binding, {static_cast<std::uint32_t>(buffer)});
+    // Operands may share memory: an updated tensor, or offsets into one arena.
+    module.decorate(variable, spv::Decoration::Aliased);
+  }
+  return variable;
+}
+
+namespace {
+
+/// Storage of 8 or 16 bits is a capability of its own; arithmetic in such types is not needed.
+void require_storage(spirv::Module& module, Type unit) {
+  if (unit.scalar == spirv::Scalar::kInt8) {
+    module.require(spv::Capability::StorageBuffer8BitAccess);
+    module.require_extension("SPV_KHR_8bit_storage");
+  } else if (unit.scalar == spirv::Scalar::kInt16) {
+    module.require(spv::Capability::StorageBuffer16BitAccess);
+  }
+}
+
+std::uint32_t bytes_of(Type unit) {
+  return spirv::component_bytes(unit.scalar) * unit.components;
+}
+
+}  // namespace
+
+Id Shader::pointer_to(const Base& base, Type unit, Value index) {
+  spirv::Module& module = builder_.module();
+  require_storage(module, unit);
+  const Id zero = builder_.u32(0).id;
+  const auto storage = traits().use_addresses ? spv::StorageClass::PhysicalStorageBuffer
+                                              : spv::StorageClass::StorageBuffer;
+  Id block = 0;
+  if (traits().use_addresses) {
+    block = module.new_id();
+    const Id block_type = module.pointer_type(storage, module.runtime_array_block(unit));
+    module.emit(Op::OpConvertUToPtr, {block_type, block, base.address.id});
+  } else {
+    block = descriptor_variable(base.buffer, unit);
+  }
+  const Id pointer = module.new_id();
+  module.emit(Op::OpAccessChain,
+              {module.pointer_type(storage, module.type(unit)), pointer, block, zero, index.id});
+  return pointer;
+}
+
+Value Shader::load(const Base& base, Type unit, Value index) {
+  const Id pointer = pointer_to(base, unit, index);
+  spirv::Module& module = builder_.module();
+  const Id id = module.new_id();
+  if (traits().use_addresses) {
+    module.emit(Op::OpLoad, {module.type(unit), id, pointer,
+                             static_cast<std::uint32_t>(spv::MemoryAccessMask::Aligned),
+                             bytes_of(unit)});
+  } else {
+    module.emit(Op::OpLoad, {module.type(unit), id, pointer});
+  }
+  return {&builder_, id, unit, false, 0};
+}
+
+void Shader::store(const Base& base, Type unit, Value index, Value value) {
+  const Id pointer = pointer_to(base, unit, index);
+  if (traits().use_addresses) {
+    builder_.module().emit(Op::OpStore,
+                           {pointer, value.id,
+                            static_cast<std::uint32_t>(spv::MemoryAccessMask::Aligned),
+                            bytes_of(unit)});
+  } else {
+    builder_.module().emit(Op::OpStore, {pointer, value.id});
+  }
+}
+
+Value Shader::atomic(Op op, Id pointer, Value value) {
+  spirv::Module& module = builder_.module();
+  const Id scope = builder_.u32(static_cast<std::uint32_t>(spv::Scope::Device)).id;
+  const Id relaxed = builder_.u32(0).id;
+  const Id id = module.new_id();
+  module.emit(op, {module.type(kWord), id, pointer, scope, relaxed, value.id});
+  return {&builder_, id, kWord, false, 0};
+}
+
+void Shader::replace_bits(const Base& base, Value index, Value mask, Value bits) {
+  // Other invocations own the word's other bits, and nobody reads it in this dispatch: two atomic
+  // steps are as good as one.
+  const Id pointer = pointer_to(base, kWord, index);
+  atomic(Op::OpAtomicAnd, pointer, ~mask);
+  atomic(Op::OpAtomicOr, pointer, bits);
+}
+
+Value Shader::load_scalar(int index) {
+  const ops::ScalarType type = context_.graph.scalars[static_cast<std::size_t>(index)];
+  const Base base = base_of(scalars_, 0);
+  const Value word = parameter(index * 2) + base.offset;
+  const Value low = load(base, kWord, word);
+  switch (type) {
+    case ops::ScalarType::kBool: return not_equal(low, 0);
+    case ops::ScalarType::kI32: return low;
+    case ops::ScalarType::kF32: return builder_.bitcast(low, spirv::kFloat32);
+    case ops::ScalarType::kI64:
+    case ops::ScalarType::kF64: break;
+  }
+  const std::array<Value, 2> words{low, load(base, kWord, word + 1)};
+  return builder_.bitcast(builder_.compose(words), type == ops::ScalarType::kI64
+                                                       ? spirv::kInt64
+                                                       : spirv::kFloat64);
+}
+
+void Shader::report_bad_index(int site, Value index) {
+  spirv::Module& module = builder_.module();
+  const Base base = base_of(status_, 0);
+  const Value first = base.offset;
+  const Id pointer = pointer_to(base, kWord, first);
+  const Id scope = builder_.u32(static_cast<std::uint32_t>(spv::Scope::Device)).id;
+  const Id relaxed = builder_.u32(0).id;
+  const Id old = module.new_id();
+  module.emit(Op::OpAtomicCompareExchange,
+              {module.type(kWord), old, pointer, scope, relaxed, relaxed, site_codes_.at(site).id,
+               builder_.u32(0).id});
+  const Value previous{&builder_, old, kWord, false, 0};
+  builder_.if_then(equal(previous, 0), [&] {
+    store(base, kWord, first + 1, builder_.widen(index, spirv::Scalar::kInt32));
+  });
+}
+
+void Shader::guarded(const spirv::Body& body) {
+  if (may_write_) {
+    builder_.if_then(may_write_, body);
+  } else {
+    body();
+  }
+}
+
+Value Shader::global_index() {
+  const Value group =
+      builder_.workgroup_id(1) * builder_.workgroup_count(0) + builder_.workgroup_id(0);
+  return group * local_count() + builder_.local_index();
+}
+
+std::array<std::uint32_t, 3> Shader::groups_for(std::int64_t count) const {
+  const std::int64_t limit = traits().max_groups[0];
+  const std::int64_t x = std::clamp<std::int64_t>(count, 1, limit);
+  const std::int64_t y = std::max<std::int64_t>(1, (count + x - 1) / x);
+  if (y > traits().max_groups[1]) {
+    throw UnsupportedError(fmt::format(
+        "[{}] {} workgroups exceed the device's {} x {}. Split the tensor along its first axis",
+        dispatch::name_of(context_.kernel.kind), count, limit, traits().max_groups[1]));
+  }
+  return {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), 1};
+}
+
+Dispatch Shader::finish(std::array<std::uint32_t, 3> groups) {
+  spirv::Module& module = builder_.module();
+  const auto buffer_count = static_cast<std::uint32_t>(buffers_.size());
+  const auto parameter_count = static_cast<std::uint32_t>(parameters_.size());
+  if (buffer_count + parameter_count > 0) {
+    const Id block =
+        module.push_block(traits().use_addresses ? spirv::kInt64 : spirv::kInt32, buffer_count,
+                          spirv::kInt32, parameter_count, bases_bytes());
+    module.global_variable(spv::StorageClass::PushConstant, block, push_variable_);
+  }
+  auto code = std::make_shared<ShaderCode>();
+  code->name = name_;
+  code->words = module.assemble(local_size_);
+  code->buffer_count = buffer_count;
+  code->push_bytes = bases_bytes() + parameter_count * 4;
+  return {std::move(code), groups, buffers_, parameters_};
+}
+
+}  // namespace vkml::vulkan
