@@ -9,8 +9,8 @@ namespace vkml::vulkan {
 
 using dispatch::KernelKind;
 
-std::vector<Dispatch> generate(const dispatch::Kernel& kernel, const dispatch::ExecutionGraph& graph,
-                               const DeviceTraits& traits) {
+std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
+                               const dispatch::ExecutionGraph& graph, const DeviceTraits& traits) {
   const Context context{kernel, graph, traits};
   require_program_types(context);
   switch (kernel.kind) {
@@ -20,12 +20,13 @@ std::vector<Dispatch> generate(const dispatch::Kernel& kernel, const dispatch::E
         return generate_map(context);
       }
       break;
-    default: break;
+    default:
+      break;
   }
-  throw UnsupportedError(fmt::format(
-      "[{}] is not available on vulkan. Compute it on the CPU: vkml.tensor(t.numpy(), "
-      "device=vkml.cpu)",
-      dispatch::name_of(kernel.kind)));
+  throw UnsupportedError(
+      fmt::format("[{}] is not available on vulkan. Compute it on the CPU: vkml.tensor(t.numpy(), "
+                  "device=vkml.cpu)",
+                  dispatch::name_of(kernel.kind)));
 }
 
 std::int64_t scratch_bytes(const dispatch::Kernel&, const DeviceTraits&) { return 0; }

@@ -14,7 +14,8 @@ std::int64_t CollapsedSpace::count() const {
 std::array<bool, kMaxDims> coordinate_axes(const dispatch::Kernel& kernel) {
   std::array<bool, kMaxDims> axes{};
   for (const ops::Instruction& instruction : kernel.program.code) {
-    if (instruction.op == ops::Opcode::kIota) axes[static_cast<std::size_t>(instruction.imm)] = true;
+    if (instruction.op == ops::Opcode::kIota)
+      axes[static_cast<std::size_t>(instruction.imm)] = true;
   }
   return axes;
 }

@@ -48,8 +48,7 @@ Value f32_to_f16(Value value) {
   const Value sign = (bits >> 16) & 0x8000u;
   const Value magnitude = bits & 0x7fffffffu;
   // Adding 0.5 puts the subnormal's units in the last place of the sum, which rounds to even.
-  const Value subnormal =
-      as_int(as_float(magnitude) + float_constant(value, 0.5F)) - 0x3f000000u;
+  const Value subnormal = as_int(as_float(magnitude) + float_constant(value, 0.5F)) - 0x3f000000u;
   const Value rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
   const Value normal = (rounded - 0x38000000u) >> 13;
   const Value infinity = b.constant(bits.type, 0x7c00u);
@@ -71,14 +70,20 @@ Value f32_to_bf16(Value value) {
 
 Value value_of_bits(DType dtype, Value bits) {
   switch (dtype) {
-    case DType::kBool: return not_equal(bits, 0);
+    case DType::kBool:
+      return not_equal(bits, 0);
     case DType::kU8:
-    case DType::kI32: return bits;
-    case DType::kF16: return f16_to_f32(bits);
-    case DType::kBF16: return bf16_to_f32(bits);
-    case DType::kF32: return as_float(bits);
+    case DType::kI32:
+      return bits;
+    case DType::kF16:
+      return f16_to_f32(bits);
+    case DType::kBF16:
+      return bf16_to_f32(bits);
+    case DType::kF32:
+      return as_float(bits);
     case DType::kI64:
-    case DType::kF64: break;
+    case DType::kF64:
+      break;
   }
   throw InternalError("[vulkan] 64-bit elements do not fit one word");
 }
@@ -90,13 +95,19 @@ Value bits_of_value(DType dtype, Value value) {
       const Type type = int_like(value);
       return b.select(value, b.constant(type, 1), b.constant(type, 0));
     }
-    case DType::kU8: return value & 0xffu;
-    case DType::kI32: return value;
-    case DType::kF16: return f32_to_f16(value);
-    case DType::kBF16: return f32_to_bf16(value);
-    case DType::kF32: return as_int(value);
+    case DType::kU8:
+      return value & 0xffu;
+    case DType::kI32:
+      return value;
+    case DType::kF16:
+      return f32_to_f16(value);
+    case DType::kBF16:
+      return f32_to_bf16(value);
+    case DType::kF32:
+      return as_int(value);
     case DType::kI64:
-    case DType::kF64: break;
+    case DType::kF64:
+      break;
   }
   throw InternalError("[vulkan] 64-bit elements do not fit one word");
 }

@@ -18,7 +18,8 @@ Value alignment_of(Shader& shader, const dispatch::Operand& operand, const Shade
       shader.context().graph.buffers[static_cast<std::size_t>(operand.buffer)];
   if (buffer.kind == dispatch::BufferKind::kTemporary) return b.boolean(operand.offset % 4 == 0);
   if (!shader.traits().use_addresses) return equal(base.offset & 3u, 0);
-  const auto group = static_cast<std::uint32_t>(std::min<std::size_t>(16, 4 * size_of(operand.dtype)));
+  const auto group =
+      static_cast<std::uint32_t>(std::min<std::size_t>(16, 4 * size_of(operand.dtype)));
   const Value low = b.widen(base.address, spirv::Scalar::kInt32);
   return equal((low & (group - 1)) | base.offset, 0);
 }
@@ -55,19 +56,20 @@ Value Elements::load(Value index) const {
   switch (size_of(dtype_)) {
     case 1:
       if (shader_->traits().has_storage8) {
-        return value_of_bits(
-            dtype_, b.widen(shader_->load(base_, kByte, position), spirv::Scalar::kInt32));
+        return value_of_bits(dtype_,
+                             b.widen(shader_->load(base_, kByte, position), spirv::Scalar::kInt32));
       }
-      return value_of_bits(dtype_, bits_within_word(shader_->load(base_, kWord, position >> 2),
-                                                    position & 3u));
+      return value_of_bits(
+          dtype_, bits_within_word(shader_->load(base_, kWord, position >> 2), position & 3u));
     case 2:
       if (shader_->traits().has_storage16) {
         return value_of_bits(
             dtype_, b.widen(shader_->load(base_, kHalfWord, position), spirv::Scalar::kInt32));
       }
-      return value_of_bits(dtype_, bits_within_word(shader_->load(base_, kWord, position >> 1),
-                                                    position & 1u));
-    case 4: return value_of_bits(dtype_, shader_->load(base_, kWord, position));
+      return value_of_bits(
+          dtype_, bits_within_word(shader_->load(base_, kWord, position >> 1), position & 1u));
+    case 4:
+      return value_of_bits(dtype_, shader_->load(base_, kWord, position));
     default:
       return b.bitcast(shader_->load(base_, kWord2, position),
                        value_type(ops::compute_type(dtype_)));
@@ -114,7 +116,8 @@ Value Elements::load4(Value index) const {
                                         second >> 16};
       return value_of_bits(dtype_, b.compose(halves));
     }
-    case 4: return value_of_bits(dtype_, shader_->load(base_, kWord4, position >> 2));
+    case 4:
+      return value_of_bits(dtype_, shader_->load(base_, kWord4, position >> 2));
     default: {
       const spirv::Type type = value_type(ops::compute_type(dtype_));
       std::array<Value, 4> values;

@@ -38,9 +38,9 @@ bool has_exact_reciprocal(Value divisor) {
 Value divide_f32(Shader& shader, Value a, Value divisor) {
   spirv::Builder& b = shader.builder();
   if (shader.traits().is_software) return a / divisor;
-  const Value scale = b.select(
-      less(f32_like(a, 0x1p120F), b.extended(GLSLstd450FAbs, divisor.type, {divisor})),
-      f32_like(a, 0x1p-8F), f32_like(a, 1.0F));
+  const Value scale =
+      b.select(less(f32_like(a, 0x1p120F), b.extended(GLSLstd450FAbs, divisor.type, {divisor})),
+               f32_like(a, 0x1p-8F), f32_like(a, 1.0F));
   const Value numerator = a * scale;
   const Value denominator = divisor * scale;
   const Value quotient = numerator / denominator;
@@ -59,6 +59,41 @@ Value sqrt_f32(Shader& shader, Value a) {
   return b.select(is_finite(refined), refined, root);
 }
 
+/// The high half of a float's digits (Veltkamp), so that products of halves are exact.
+Value high_half(Value a) {
+  const bool is_wide = a.type.scalar == Scalar::kFloat64;
+  const Value splitter =
+      a.builder->constant(a.type, is_wide ? std::bit_cast<std::uint64_t>(134217729.0)
+                                          : std::bit_cast<std::uint32_t>(4097.0F));
+  const Value scaled = a * splitter;
+  return scaled - (scaled - a);
+}
+
+/// a * b + c by error-free transformations (Dekker, Knuth): the product's and the sum's errors are
+/// added at the end. Near overflow, where the splitting fails, the plain sum is kept.
+Value fma_without_hardware(Value a, Value b, Value c) {
+  const Value product = a * b;
+  const Value a_high = high_half(a), b_high = high_half(b);
+  const Value a_low = a - a_high, b_low = b - b_high;
+  const Value product_error =
+      a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low);
+  const Value sum = product + c;
+  const Value part = sum - product;
+  const Value sum_error = (product - (sum - part)) + (c - part);
+  const Value result = sum + (sum_error + product_error);
+  return a.builder->select(is_finite(result), result, sum);
+}
+
+/// Mesa's software driver splits fma into two roundings.
+Value fused_multiply_add(Shader& shader, Value a, Value b, Value c) {
+  spirv::Builder& builder = shader.builder();
+  if (!shader.traits().is_software) return builder.fma(a, b, c);
+  if (!is_f32(a) || !shader.traits().has_float64) return fma_without_hardware(a, b, c);
+  const Type wide{Scalar::kFloat64, a.type.components};
+  const auto widened = [&](Value value) { return builder.op(Op::OpFConvert, wide, {value}); };
+  return builder.op(Op::OpFConvert, a.type, {widened(a) * widened(b) + widened(c)});
+}
+
 Value divide(Shader& shader, Value a, Value divisor) {
   spirv::Builder& b = shader.builder();
   if (!spirv::is_float(a.type)) return b.op(Op::OpSDiv, a.type, {a, divisor});
@@ -70,9 +105,7 @@ Value divide(Shader& shader, Value a, Value divisor) {
   return divide_f32(shader, a, divisor);
 }
 
-Value greater(Value a, Value b) {
-  return spirv::is_float(a.type) ? less(b, a) : signed_less(b, a);
-}
+Value greater(Value a, Value b) { return spirv::is_float(a.type) ? less(b, a) : signed_less(b, a); }
 
 Value signed_or_float_less(Value a, Value b) {
   return spirv::is_float(a.type) ? less(a, b) : signed_less(a, b);
@@ -108,10 +141,14 @@ Value convert(Value a, Type to) {
 
 Value narrow(Value a, DType dtype) {
   switch (dtype) {
-    case DType::kF16: return f16_to_f32(f32_to_f16(a));
-    case DType::kBF16: return bf16_to_f32(f32_to_bf16(a));
-    case DType::kU8: return a & 0xffu;
-    default: return a;
+    case DType::kF16:
+      return f16_to_f32(f32_to_f16(a));
+    case DType::kBF16:
+      return bf16_to_f32(f32_to_bf16(a));
+    case DType::kU8:
+      return a & 0xffu;
+    default:
+      return a;
   }
 }
 
@@ -128,39 +165,70 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
   const bool floating = spirv::is_float(a.type);
   const auto unary = [&](GLSLstd450 function) { return builder.extended(function, type, {a}); };
   switch (instruction.op) {
-    case Opcode::kAdd: return a + b;
-    case Opcode::kSub: return a - b;
-    case Opcode::kMul: return a * b;
-    case Opcode::kDiv: return divide(shader, a, b);
-    case Opcode::kRem: return builder.op(Op::OpSRem, type, {a, b});
-    case Opcode::kNeg: return -a;
-    case Opcode::kAbs: return unary(floating ? GLSLstd450FAbs : GLSLstd450SAbs);
-    case Opcode::kMin: return builder.select(signed_or_float_less(a, b), a, b);
-    case Opcode::kMax: return builder.select(greater(a, b), a, b);
-    case Opcode::kFma: return builder.fma(a, b, c);
-    case Opcode::kSqrt: return is_f32(a) ? sqrt_f32(shader, a) : unary(GLSLstd450Sqrt);
-    case Opcode::kFloor: return unary(GLSLstd450Floor);
-    case Opcode::kCeil: return unary(GLSLstd450Ceil);
-    case Opcode::kTrunc: return unary(GLSLstd450Trunc);
-    case Opcode::kRoundEven: return unary(GLSLstd450RoundEven);
-    case Opcode::kMulHighU32: return multiply_high(a, b);
-    case Opcode::kAnd: return bitwise(Op::OpBitwiseAnd, Op::OpLogicalAnd, a, b);
-    case Opcode::kOr: return bitwise(Op::OpBitwiseOr, Op::OpLogicalOr, a, b);
-    case Opcode::kXor: return bitwise(Op::OpBitwiseXor, Op::OpLogicalNotEqual, a, b);
+    case Opcode::kAdd:
+      return a + b;
+    case Opcode::kSub:
+      return a - b;
+    case Opcode::kMul:
+      return a * b;
+    case Opcode::kDiv:
+      return divide(shader, a, b);
+    case Opcode::kRem:
+      return builder.op(Op::OpSRem, type, {a, b});
+    case Opcode::kNeg:
+      return -a;
+    case Opcode::kAbs:
+      return unary(floating ? GLSLstd450FAbs : GLSLstd450SAbs);
+    case Opcode::kMin:
+      return builder.select(signed_or_float_less(a, b), a, b);
+    case Opcode::kMax:
+      return builder.select(greater(a, b), a, b);
+    case Opcode::kFma:
+      return fused_multiply_add(shader, a, b, c);
+    case Opcode::kSqrt:
+      return is_f32(a) ? sqrt_f32(shader, a) : unary(GLSLstd450Sqrt);
+    case Opcode::kFloor:
+      return unary(GLSLstd450Floor);
+    case Opcode::kCeil:
+      return unary(GLSLstd450Ceil);
+    case Opcode::kTrunc:
+      return unary(GLSLstd450Trunc);
+    case Opcode::kRoundEven:
+      return unary(GLSLstd450RoundEven);
+    case Opcode::kMulHighU32:
+      return multiply_high(a, b);
+    case Opcode::kAnd:
+      return bitwise(Op::OpBitwiseAnd, Op::OpLogicalAnd, a, b);
+    case Opcode::kOr:
+      return bitwise(Op::OpBitwiseOr, Op::OpLogicalOr, a, b);
+    case Opcode::kXor:
+      return bitwise(Op::OpBitwiseXor, Op::OpLogicalNotEqual, a, b);
     case Opcode::kNot:
       return builder.op(a.type.scalar == Scalar::kBool ? Op::OpLogicalNot : Op::OpNot, type, {a});
-    case Opcode::kShiftLeft: return a << b;
-    case Opcode::kShiftRight: return builder.op(Op::OpShiftRightArithmetic, type, {a, b});
-    case Opcode::kShiftRightLogical: return a >> b;
-    case Opcode::kEqual: return equal(a, b);
-    case Opcode::kNotEqual: return not_equal(a, b);
-    case Opcode::kLess: return floating ? less(a, b) : signed_less(a, b);
-    case Opcode::kLessEqual: return floating ? less_equal(a, b) : signed_less_equal(a, b);
-    case Opcode::kSelect: return builder.select(a, b, c);
-    case Opcode::kConvert: return convert(a, type);
-    case Opcode::kBitcast: return builder.bitcast(a, type);
-    case Opcode::kNarrow: return narrow(a, static_cast<DType>(instruction.imm));
-    default: break;
+    case Opcode::kShiftLeft:
+      return a << b;
+    case Opcode::kShiftRight:
+      return builder.op(Op::OpShiftRightArithmetic, type, {a, b});
+    case Opcode::kShiftRightLogical:
+      return a >> b;
+    case Opcode::kEqual:
+      return equal(a, b);
+    case Opcode::kNotEqual:
+      return not_equal(a, b);
+    case Opcode::kLess:
+      return floating ? less(a, b) : signed_less(a, b);
+    case Opcode::kLessEqual:
+      return floating ? less_equal(a, b) : signed_less_equal(a, b);
+    case Opcode::kSelect:
+      return builder.select(a, b, c);
+    case Opcode::kConvert:
+      return convert(a, type);
+    case Opcode::kBitcast:
+      return builder.bitcast(a, type);
+    case Opcode::kNarrow:
+      return narrow(a, static_cast<DType>(instruction.imm));
+    default:
+      break;
   }
   throw InternalError("[vulkan] an instruction without a SPIR-V sequence");
 }

@@ -38,18 +38,24 @@ Value ProgramEmitter::evaluate(const ops::Instruction& instruction) {
   spirv::Builder& b = shader_.builder();
   const spirv::Type type = value_type(instruction.type, components_);
   switch (instruction.op) {
-    case Opcode::kLoad: return sources_.load(static_cast<int>(instruction.imm));
-    case Opcode::kCore: return sources_.core;
-    case Opcode::kScalar: return shader_.scalar(static_cast<int>(instruction.imm));
+    case Opcode::kLoad:
+      return sources_.load(static_cast<int>(instruction.imm));
+    case Opcode::kCore:
+      return sources_.core;
+    case Opcode::kScalar:
+      return shader_.scalar(static_cast<int>(instruction.imm));
     case Opcode::kConstant:
       return b.constant(value_type(instruction.type), static_cast<std::uint64_t>(instruction.imm));
     case Opcode::kIota:
       return b.widen(sources_.coordinate(static_cast<int>(instruction.imm)), type.scalar);
-    case Opcode::kArgument: throw InternalError("[vulkan] an unbound argument in a program");
-    case Opcode::kReduce: throw InternalError("[vulkan] a reduction outside a row kernel");
+    case Opcode::kArgument:
+      throw InternalError("[vulkan] an unbound argument in a program");
+    case Opcode::kReduce:
+      throw InternalError("[vulkan] a reduction outside a row kernel");
     case Opcode::kCheckIndex:
       return check_index(instruction, value(instruction.a), value(instruction.b));
-    default: break;
+    default:
+      break;
   }
   const int count = ops::operand_count(instruction.op);
   return emit_operation(shader_, instruction, value(instruction.a),

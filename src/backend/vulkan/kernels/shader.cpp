@@ -74,11 +74,10 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
     status_ = add_buffer({BufferUse::Kind::kStatus, -1, 4, true, !sites.empty()});
   }
   if (bases_bytes() > traits().max_push_bytes) {
-    throw UnsupportedError(
-        fmt::format("[{}] {} buffers in one kernel need {} bytes of push constants, but the device "
-                    "offers {}. Realise part of the expression first: t.realize()",
-                    dispatch::name_of(kernel.kind), buffers_.size(), bases_bytes(),
-                    traits().max_push_bytes));
+    throw UnsupportedError(fmt::format(
+        "[{}] {} buffers in one kernel need {} bytes of push constants, but the device "
+        "offers {}. Realise part of the expression first: t.realize()",
+        dispatch::name_of(kernel.kind), buffers_.size(), bases_bytes(), traits().max_push_bytes));
   }
   push_variable_ = builder_.module().new_id();
   if (guards) {
@@ -127,12 +126,10 @@ std::uint32_t Shader::bases_bytes() const {
 
 Value Shader::push_constant(std::uint32_t member, Type type, std::uint32_t index) {
   spirv::Module& module = builder_.module();
-  const Id pointer_type =
-      module.pointer_type(spv::StorageClass::PushConstant, module.type(type));
+  const Id pointer_type = module.pointer_type(spv::StorageClass::PushConstant, module.type(type));
   const Id pointer = module.new_id();
-  module.emit(Op::OpAccessChain,
-              {pointer_type, pointer, push_variable_, builder_.u32(member).id,
-               builder_.u32(index).id});
+  module.emit(Op::OpAccessChain, {pointer_type, pointer, push_variable_, builder_.u32(member).id,
+                                  builder_.u32(index).id});
   const Id id = module.new_id();
   module.emit(Op::OpLoad, {module.type(type), id, pointer});
   return {&builder_, id, type, false, 0};
@@ -171,12 +168,11 @@ Shader::Base Shader::base_of(int buffer, std::int64_t offset) {
   base.address = push_constant(0, spirv::kInt64, index);
   if (offset != 0) {
     const Value elements = parameter(offset);
-    base.address = base.address +
-                   builder_.widen(elements, spirv::Scalar::kInt64) *
-                       builder_.constant(spirv::kInt64, bytes);
+    base.address = base.address + builder_.widen(elements, spirv::Scalar::kInt64) *
+                                      builder_.constant(spirv::kInt64, bytes);
   }
-  const bool by_words = (bytes == 1 && !traits().has_storage8) ||
-                        (bytes == 2 && !traits().has_storage16);
+  const bool by_words =
+      (bytes == 1 && !traits().has_storage8) || (bytes == 2 && !traits().has_storage16);
   if (by_words) {
     const Value low = builder_.widen(base.address, spirv::Scalar::kInt32);
     base.offset = (low & 3) >> (bytes == 1 ? 0 : 1);
@@ -189,8 +185,8 @@ Id Shader::descriptor_variable(int buffer, Type unit) {
   Id& variable = descriptors_[{buffer, unit}];
   if (variable == 0) {
     spirv::Module& module = builder_.module();
-    variable = module.global_variable(spv::StorageClass::StorageBuffer,
-                                      module.runtime_array_block(unit));
+    variable =
+        module.global_variable(spv::StorageClass::StorageBuffer, module.runtime_array_block(unit));
     module.decorate(variable, spv::Decoration::DescriptorSet, {0});
     module.decorate(variable, spv::Decoration::Binding, {static_cast<std::uint32_t>(buffer)});
     // Operands may share memory: an updated tensor, or offsets into one arena.
@@ -211,9 +207,7 @@ void require_storage(spirv::Module& module, Type unit) {
   }
 }
 
-std::uint32_t bytes_of(Type unit) {
-  return spirv::component_bytes(unit.scalar) * unit.components;
-}
+std::uint32_t bytes_of(Type unit) { return spirv::component_bytes(unit.scalar) * unit.components; }
 
 }  // namespace
 
@@ -242,9 +236,9 @@ Value Shader::load(const Base& base, Type unit, Value index) {
   spirv::Module& module = builder_.module();
   const Id id = module.new_id();
   if (traits().use_addresses) {
-    module.emit(Op::OpLoad, {module.type(unit), id, pointer,
-                             static_cast<std::uint32_t>(spv::MemoryAccessMask::Aligned),
-                             bytes_of(unit)});
+    module.emit(Op::OpLoad,
+                {module.type(unit), id, pointer,
+                 static_cast<std::uint32_t>(spv::MemoryAccessMask::Aligned), bytes_of(unit)});
   } else {
     module.emit(Op::OpLoad, {module.type(unit), id, pointer});
   }
@@ -254,10 +248,9 @@ Value Shader::load(const Base& base, Type unit, Value index) {
 void Shader::store(const Base& base, Type unit, Value index, Value value) {
   const Id pointer = pointer_to(base, unit, index);
   if (traits().use_addresses) {
-    builder_.module().emit(Op::OpStore,
-                           {pointer, value.id,
-                            static_cast<std::uint32_t>(spv::MemoryAccessMask::Aligned),
-                            bytes_of(unit)});
+    builder_.module().emit(
+        Op::OpStore, {pointer, value.id, static_cast<std::uint32_t>(spv::MemoryAccessMask::Aligned),
+                      bytes_of(unit)});
   } else {
     builder_.module().emit(Op::OpStore, {pointer, value.id});
   }
@@ -286,16 +279,19 @@ Value Shader::load_scalar(int index) {
   const Value word = parameter(index * 2) + base.offset;
   const Value low = load(base, kWord, word);
   switch (type) {
-    case ops::ScalarType::kBool: return not_equal(low, 0);
-    case ops::ScalarType::kI32: return low;
-    case ops::ScalarType::kF32: return builder_.bitcast(low, spirv::kFloat32);
+    case ops::ScalarType::kBool:
+      return not_equal(low, 0);
+    case ops::ScalarType::kI32:
+      return low;
+    case ops::ScalarType::kF32:
+      return builder_.bitcast(low, spirv::kFloat32);
     case ops::ScalarType::kI64:
-    case ops::ScalarType::kF64: break;
+    case ops::ScalarType::kF64:
+      break;
   }
   const std::array<Value, 2> words{low, load(base, kWord, word + 1)};
-  return builder_.bitcast(builder_.compose(words), type == ops::ScalarType::kI64
-                                                       ? spirv::kInt64
-                                                       : spirv::kFloat64);
+  return builder_.bitcast(builder_.compose(words),
+                          type == ops::ScalarType::kI64 ? spirv::kInt64 : spirv::kFloat64);
 }
 
 void Shader::report_bad_index(int site, Value index) {
@@ -306,9 +302,8 @@ void Shader::report_bad_index(int site, Value index) {
   const Id scope = builder_.u32(static_cast<std::uint32_t>(spv::Scope::Device)).id;
   const Id relaxed = builder_.u32(0).id;
   const Id old = module.new_id();
-  module.emit(Op::OpAtomicCompareExchange,
-              {module.type(kWord), old, pointer, scope, relaxed, relaxed, site_codes_.at(site).id,
-               builder_.u32(0).id});
+  module.emit(Op::OpAtomicCompareExchange, {module.type(kWord), old, pointer, scope, relaxed,
+                                            relaxed, site_codes_.at(site).id, builder_.u32(0).id});
   const Value previous{&builder_, old, kWord, false, 0};
   builder_.if_then(equal(previous, 0), [&] {
     store(base, kWord, first + 1, builder_.widen(index, spirv::Scalar::kInt32));
@@ -346,9 +341,8 @@ Dispatch Shader::finish(std::array<std::uint32_t, 3> groups) {
   const auto buffer_count = static_cast<std::uint32_t>(buffers_.size());
   const auto parameter_count = static_cast<std::uint32_t>(parameters_.size());
   if (buffer_count + parameter_count > 0) {
-    const Id block =
-        module.push_block(traits().use_addresses ? spirv::kInt64 : spirv::kInt32, buffer_count,
-                          spirv::kInt32, parameter_count, bases_bytes());
+    const Id block = module.push_block(traits().use_addresses ? spirv::kInt64 : spirv::kInt32,
+                                       buffer_count, spirv::kInt32, parameter_count, bases_bytes());
     module.global_variable(spv::StorageClass::PushConstant, block, push_variable_);
   }
   auto code = std::make_shared<ShaderCode>();

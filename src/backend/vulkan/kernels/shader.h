@@ -54,8 +54,8 @@ class Shader {
   const DeviceTraits& traits() const { return context_.traits; }
   std::uint32_t local_count() const { return local_size_[0] * local_size_[1] * local_size_[2]; }
 
-  /// A run-time u32: the module does not depend on its value. Throws UnsupportedError when the value
-  /// does not fit 32 bits.
+  /// A run-time u32: the module does not depend on its value. Throws UnsupportedError when the
+  /// value does not fit 32 bits.
   spirv::Value parameter(std::int64_t value);
   /// 0 and 1 become literals, which belong to the layout's class; anything else is a parameter.
   spirv::Value stride_parameter(std::int64_t value);

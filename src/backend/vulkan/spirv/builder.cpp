@@ -219,8 +219,8 @@ Value Builder::subgroup_reduce(Op op, Value value) {
   const Id type_id = module_.type(value.type);
   const Id scope = u32(word(spv::Scope::Subgroup)).id;
   const Id id = module_.new_id();
-  module_.emit(op, {type_id, id, scope, static_cast<std::uint32_t>(spv::GroupOperation::Reduce),
-                    value.id});
+  module_.emit(
+      op, {type_id, id, scope, static_cast<std::uint32_t>(spv::GroupOperation::Reduce), value.id});
   return make(id, value.type);
 }
 

@@ -57,14 +57,19 @@ Id Module::type(Type type) {
                        {this->type(with_components(type, 1)), type.components});
   }
   switch (type.scalar) {
-    case Scalar::kBool: return intern_type(spv::Op::OpTypeBool, {});
-    case Scalar::kInt8: return intern_type(spv::Op::OpTypeInt, {8, 0});
-    case Scalar::kInt16: return intern_type(spv::Op::OpTypeInt, {16, 0});
-    case Scalar::kInt32: return intern_type(spv::Op::OpTypeInt, {32, 0});
+    case Scalar::kBool:
+      return intern_type(spv::Op::OpTypeBool, {});
+    case Scalar::kInt8:
+      return intern_type(spv::Op::OpTypeInt, {8, 0});
+    case Scalar::kInt16:
+      return intern_type(spv::Op::OpTypeInt, {16, 0});
+    case Scalar::kInt32:
+      return intern_type(spv::Op::OpTypeInt, {32, 0});
     case Scalar::kInt64:
       require(spv::Capability::Int64);
       return intern_type(spv::Op::OpTypeInt, {64, 0});
-    case Scalar::kFloat32: return intern_type(spv::Op::OpTypeFloat, {32});
+    case Scalar::kFloat32:
+      return intern_type(spv::Op::OpTypeFloat, {32});
     case Scalar::kFloat64:
       require(spv::Capability::Float64);
       return intern_type(spv::Op::OpTypeFloat, {64});
@@ -155,9 +160,9 @@ Id Module::global_variable(spv::StorageClass storage, Id pointee, Id id) {
 
 Id Module::local_variable(Id pointee) {
   const Id id = new_id();
-  append(locals_, spv::Op::OpVariable,
-         {pointer_type(spv::StorageClass::Function, pointee), id,
-          word(spv::StorageClass::Function)});
+  append(
+      locals_, spv::Op::OpVariable,
+      {pointer_type(spv::StorageClass::Function, pointee), id, word(spv::StorageClass::Function)});
   return id;
 }
 

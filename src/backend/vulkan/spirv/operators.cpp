@@ -128,9 +128,7 @@ Value less_equal(Value a, Value b) {
   if (foldable(a, b)) return a.builder->boolean(a.literal <= b.literal);
   return compare(Op::OpULessThanEqual, Op::OpFOrdLessThanEqual, a, b);
 }
-Value signed_less(Value a, Value b) {
-  return compare(Op::OpSLessThan, Op::OpFOrdLessThan, a, b);
-}
+Value signed_less(Value a, Value b) { return compare(Op::OpSLessThan, Op::OpFOrdLessThan, a, b); }
 Value signed_less_equal(Value a, Value b) {
   return compare(Op::OpSLessThanEqual, Op::OpFOrdLessThanEqual, a, b);
 }
