@@ -1,0 +1,666 @@
+"""Layers and losses: value and gradient against NumPy in double precision, and Module's tables."""
+
+import math
+
+import numpy as np
+import pytest
+from checking import assert_close, check, inputs
+
+import vkml
+import vkml.nn.functional as F
+from vkml import nn
+
+# Oracles: the definitions, in NumPy.
+
+
+def erf(x):
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
+
+
+def log_softmax(x, axis):
+    shifted = x - x.max(axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
+
+
+def conv2d(x, weight, bias, stride, padding, dilation, groups):
+    n, _, height, width = x.shape
+    out, per_group, rows, columns = weight.shape
+    padded = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    out_height = (height + 2 * padding[0] - dilation[0] * (rows - 1) - 1) // stride[0] + 1
+    out_width = (width + 2 * padding[1] - dilation[1] * (columns - 1) - 1) // stride[1] + 1
+    result = np.zeros((n, out, out_height, out_width))
+    for o, i, r, c in np.ndindex(out, per_group, rows, columns):
+        channel = (o // (out // groups)) * per_group + i
+        top, left = r * dilation[0], c * dilation[1]
+        window = padded[
+            :,
+            channel,
+            top : top + stride[0] * (out_height - 1) + 1 : stride[0],
+            left : left + stride[1] * (out_width - 1) + 1 : stride[1],
+        ]
+        result[:, o] += weight[o, i, r, c] * window
+    return result + bias.reshape(1, -1, 1, 1)
+
+
+def pool(x, kernel, stride, padding, fill, reduce):
+    padded = np.pad(
+        x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), constant_values=fill
+    )
+    rows = (padded.shape[2] - kernel) // stride + 1
+    columns = (padded.shape[3] - kernel) // stride + 1
+    result = np.zeros((*x.shape[:2], rows, columns))
+    for r, c in np.ndindex(rows, columns):
+        top, left = r * stride, c * stride
+        result[:, :, r, c] = reduce(padded[:, :, top : top + kernel, left : left + kernel])
+    return result
+
+
+def normalised(x, axes, eps=1e-5):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+# Activations.
+
+ACTIVATIONS = {
+    "relu": (F.relu, lambda x: np.maximum(x, 0)),
+    "relu6": (F.relu6, lambda x: np.clip(x, 0, 6)),
+    "sigmoid": (F.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    "tanh": (F.tanh, np.tanh),
+    "silu": (F.silu, lambda x: x / (1 + np.exp(-x))),
+    "gelu": (F.gelu, lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2)))),
+    "gelu_tanh": (
+        lambda x: F.gelu(x, approximate="tanh"),
+        lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    ),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
+    "elu": (F.elu, lambda x: np.where(x > 0, x, np.expm1(x))),
+    "softplus": (F.softplus, lambda x: np.logaddexp(0, x)),
+    "softplus_beta": (
+        lambda x: F.softplus(x, beta=2.0),
+        lambda x: np.logaddexp(0, 2 * x) / 2,
+    ),
+    "logsigmoid": (F.logsigmoid, lambda x: -np.logaddexp(0, -x)),
+}
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (7,), (3, 1, 5), (2, 3, 4, 5)])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation(name, shape, device):
+    function, oracle = ACTIVATIONS[name]
+    check(function, oracle, inputs(shape, -8, 8), device)
+
+
+def test_softplus_and_logsigmoid_have_gradient_one_half_at_zero(device):
+    for function in (F.softplus, F.logsigmoid):
+        x = vkml.tensor([0.0], device=device, requires_grad=True)
+        function(x).sum().backward()
+        assert x.grad.tolist() == [0.5]
+
+
+def test_softplus_and_logsigmoid_do_not_overflow(device):
+    x = vkml.tensor([-1000.0, 1000.0], device=device)
+    assert F.softplus(x).tolist() == [0.0, 1000.0]
+    assert F.logsigmoid(x).tolist() == [-1000.0, 0.0]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_softmax_and_log_softmax(axis, device):
+    x = inputs((4, 5, 3), -5, 5)
+    check(lambda t: F.log_softmax(t, axis), lambda a: log_softmax(a, axis), x, device)
+    check(lambda t: F.softmax(t, axis), lambda a: np.exp(log_softmax(a, axis)), x, device)
+
+
+# Layers.
+
+
+@pytest.mark.parametrize("shape", [(3,), (5, 3), (2, 4, 3), (2, 2, 2, 3)])
+def test_linear(shape, device):
+    arguments = [inputs(shape, -1, 1), inputs((4, 3), -1, 1), inputs((4,), -1, 1)]
+    check(F.linear, lambda x, w, b: x @ w.T + b, arguments, device)
+
+
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation", "groups"),
+    [
+        ((1, 1), (0, 0), (1, 1), 1),
+        ((1, 1), (1, 1), (1, 1), 1),
+        ((2, 1), (1, 2), (1, 1), 1),
+        ((1, 1), (2, 2), (2, 2), 1),
+        ((1, 1), (1, 1), (1, 1), 2),
+        ((2, 2), (1, 1), (1, 1), 4),
+    ],
+)
+def test_conv2d(stride, padding, dilation, groups, device):
+    arguments = [
+        inputs((2, 4, 6, 5), -1, 1),
+        inputs((4, 4 // groups, 3, 3), -1, 1),
+        inputs((4,), -1, 1),
+    ]
+    check(
+        lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups),
+        lambda x, w, b: conv2d(x, w, b, stride, padding, dilation, groups),
+        arguments,
+        device,
+    )
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4])
+def test_conv2d_with_same_padding_keeps_extents(kernel, device):
+    x = vkml.ones((1, 1, 6, 7), device=device)
+    result = F.conv2d(x, vkml.ones((1, 1, kernel, kernel), device=device), padding="same")
+    assert tuple(result.shape) == (1, 1, 6, 7)
+    # Each result counts the elements of its window that lie inside: one zero more stands behind.
+    before = (kernel - 1) // 2
+    counts = [
+        [min(i + kernel - before, n) - max(i - before, 0) for i in range(n)] for n in (6, 7)
+    ]
+    assert result.reshape(6, 7).tolist() == np.outer(*counts).astype(float).tolist()
+
+
+def test_conv2d_of_ones_with_wide_padding_has_gradient_nine_everywhere(device):
+    x = vkml.ones((1, 1, 11, 14), device=device, requires_grad=True)
+    result = F.conv2d(x, vkml.ones((1, 1, 3, 3), device=device), padding=4)
+    assert tuple(result.shape) == (1, 1, 17, 20)
+    result.sum().backward()
+    assert (x.grad == 9).all().item()
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 1, 0)])
+def test_pooling(kernel, stride, padding, device):
+    x = np.random.default_rng(3).permutation(2 * 3 * 7 * 6).reshape(2, 3, 7, 6) / 50 - 2
+    x = x.astype(np.float32)
+    check(
+        lambda t: F.max_pool2d(t, kernel, stride, padding),
+        lambda a: pool(a, kernel, stride, padding, -np.inf, lambda w: w.max((2, 3))),
+        x,
+        device,
+    )
+    check(
+        lambda t: F.avg_pool2d(t, kernel, stride, padding),
+        lambda a: pool(a, kernel, stride, padding, 0, lambda w: w.mean((2, 3))),
+        x,
+        device,
+    )
+
+
+def test_padding_never_wins_a_max_pool(device):
+    x = vkml.full((1, 1, 4, 4), -5.0, device=device)
+    assert (F.max_pool2d(x, 3, 1, 1) == -5).all().item()
+
+
+@pytest.mark.parametrize("size", [1, (2, 3)])
+def test_adaptive_avg_pool2d(size, device):
+    rows, columns = (size, size) if isinstance(size, int) else size
+
+    def oracle(x):
+        return x.reshape(2, 3, rows, 4 // rows, columns, 6 // columns).mean((3, 5))
+
+    check(lambda t: F.adaptive_avg_pool2d(t, size), oracle, inputs((2, 3, 4, 6), -1, 1), device)
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (2, 3, 8)])
+def test_layer_norm(shape, device):
+    arguments = [inputs(shape, -2, 2), inputs((8,), 0.5, 2), inputs((8,), -1, 1)]
+    check(
+        lambda x, w, b: F.layer_norm(x, (8,), w, b),
+        lambda x, w, b: normalised(x, -1) * w + b,
+        arguments,
+        device,
+        units=64,
+    )
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5), (2, 3, 4, 5)])
+def test_batch_norm_in_training(shape, device):
+    axes = (0, *range(2, len(shape)))
+    column = (1, 3) + (1,) * (len(shape) - 2)
+    arguments = [inputs(shape, -2, 2), inputs((3,), 0.5, 2), inputs((3,), -1, 1)]
+    check(
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+        lambda x, w, b: normalised(x, axes) * w.reshape(column) + b.reshape(column),
+        arguments,
+        device,
+        units=64,
+    )
+
+
+def test_batch_norm_keeps_running_statistics_with_the_unbiased_variance(device):
+    layer = nn.BatchNorm1d(1, momentum=0.1, device=device)
+    layer(vkml.tensor([[1.0], [2.0], [3.0], [4.0]], device=device))
+    assert_close(layer.running_var, [0.9 + 0.1 * 5 / 3])
+    assert_close(layer.running_mean, [0.25])
+    assert layer.num_batches_tracked.item() == 1
+    layer.eval()
+    result = layer(vkml.tensor([[0.25]], device=device))
+    assert result.tolist() == [[0.0]]
+    assert layer.num_batches_tracked.item() == 1
+
+
+def test_batch_norm_without_momentum_averages_all_batches(device):
+    layer = nn.BatchNorm1d(1, momentum=None, device=device)
+    for mean in (1.0, 2.0, 6.0):
+        layer(vkml.tensor([[mean - 1], [mean + 1]], device=device))
+    assert_close(layer.running_mean, [3.0])
+
+
+def test_embedding_adds_gradients_of_repeated_rows(device):
+    table = vkml.tensor(inputs((5, 3), -1, 1), device=device, requires_grad=True)
+    rows = vkml.tensor([[0, 2], [2, 2]], device=device)
+    result = F.embedding(rows, table)
+    np.testing.assert_array_equal(result.numpy(), inputs((5, 3), -1, 1)[[[0, 2], [2, 2]]])
+    result.sum().backward()
+    assert table.grad.tolist() == [[1.0] * 3, [0.0] * 3, [3.0] * 3, [0.0] * 3, [0.0] * 3]
+
+
+def test_embedding_padding_row_is_zero_and_gets_no_gradient(device):
+    layer = nn.Embedding(4, 2, padding_idx=-1, device=device)
+    assert layer.weight[3].tolist() == [0.0, 0.0]
+    layer(vkml.tensor([3, 1], device=device)).sum().backward()
+    assert layer.weight.grad.tolist() == [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_dropout_zeroes_a_share_and_scales_the_rest(device):
+    vkml.manual_seed(0)
+    layer = nn.Dropout(0.25)
+    x = vkml.ones((10_000,), device=device, requires_grad=True)
+    result = layer(x)
+    values = result.numpy()
+    assert set(np.unique(values)) == {0.0, np.float32(1 / 0.75)}
+    assert abs((values == 0).mean() - 0.25) < 0.02  # 4.6 standard deviations
+    result.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), values)
+    assert (layer(x).numpy() != values).any()
+    assert layer.eval()(x) is x
+
+
+# Losses.
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(
+    ("function", "oracle"),
+    [
+        (F.mse_loss, lambda x, y: (x - y) ** 2),
+        (F.l1_loss, lambda x, y: np.abs(x - y)),
+        (
+            F.huber_loss,
+            lambda x, y: np.where(
+                np.abs(x - y) <= 1, 0.5 * (x - y) ** 2, np.abs(x - y) - 0.5
+            ),
+        ),
+        (
+            F.binary_cross_entropy_with_logits,
+            lambda x, y: np.logaddexp(0, x) - x * y,
+        ),
+    ],
+    ids=["mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy_with_logits"],
+)
+def test_loss(function, oracle, reduction, device):
+    reduce = {"mean": np.mean, "sum": np.sum, "none": lambda x: x}[reduction]
+    arguments = [inputs((4, 5), -3, 3), inputs((4, 5), 0, 1, seed=2)]
+    check(
+        lambda x, y: function(x, y, reduction=reduction),
+        lambda x, y: reduce(oracle(x, y)),
+        arguments,
+        device,
+    )
+
+
+def cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing):
+    """The definition, row by row, for class numbers and inputs of shape (rows, classes)."""
+    log_probability = log_softmax(x, 1)
+    classes = x.shape[1]
+    losses, weights = [], []
+    for row, label in zip(log_probability, target, strict=True):
+        if label == ignore_index:
+            losses.append(0.0)
+            weights.append(0.0)
+            continue
+        share = np.full(classes, label_smoothing / classes)
+        share[label] += 1 - label_smoothing
+        losses.append(-np.sum(share * weight * row))
+        weights.append(weight[label])
+    if reduction == "none":
+        return np.array(losses)
+    total = np.sum(losses)
+    return total if reduction == "sum" else total / (np.sum(weights) or 1.0)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("target", [[0, 3, 1, 2, 3], [0, -100, 1, -100, 3]])
+def test_cross_entropy(target, weighted, label_smoothing, reduction, device):
+    weight = np.array([1.0, 2.0, 0.5, 3.0]) if weighted else np.ones(4)
+    labels = vkml.tensor(target, device=device)
+    given = vkml.tensor(weight.astype(np.float32), device=device) if weighted else None
+    check(
+        lambda x: F.cross_entropy(x, labels, given, -100, reduction, label_smoothing),
+        lambda x: cross_entropy(x, target, weight, -100, reduction, label_smoothing),
+        inputs((5, 4), -3, 3),
+        device,
+    )
+
+
+def test_cross_entropy_over_positions_and_probabilities(device):
+    x = inputs((2, 3, 4), -2, 2)
+    labels = np.arange(8).reshape(2, 4) % 3
+
+    def oracle(a):
+        return -np.take_along_axis(log_softmax(a, 1), labels[:, None], 1).mean()
+
+    target = vkml.tensor(labels, device=device)
+    check(lambda t: F.cross_entropy(t, target), oracle, x, device)
+    one_hot = vkml.tensor(np.moveaxis(np.eye(3, dtype=np.float32)[labels], -1, 1), device=device)
+    check(lambda t: F.cross_entropy(t, one_hot), oracle, x, device)
+
+
+def test_cross_entropy_of_ignored_rows_alone_is_zero_without_gradient(device):
+    x = vkml.tensor(inputs((2, 3), -1, 1), device=device, requires_grad=True)
+    loss = F.cross_entropy(x, vkml.tensor([-100, -100], device=device))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert x.grad.tolist() == [[0.0] * 3] * 2
+
+
+def test_cross_entropy_of_a_class_that_is_not_there_raises(device):
+    loss = F.cross_entropy(vkml.zeros((2, 3), device=device), vkml.tensor([0, 3], device=device))
+    with pytest.raises(IndexError):
+        loss.item()
+
+
+def test_nll_loss_of_log_softmax_is_cross_entropy(device):
+    x = vkml.tensor(inputs((4, 3), -2, 2), device=device)
+    target = vkml.tensor([0, 1, 2, 1], device=device)
+    nll = F.nll_loss(F.log_softmax(x, 1), target)
+    np.testing.assert_allclose(nll.item(), F.cross_entropy(x, target).item(), rtol=1e-6)
+
+
+def test_losses_refuse_shapes_that_would_broadcast(device):
+    with pytest.raises(vkml.ShapeError, match=r"\(3, 1\).*\(3,\)"):
+        F.mse_loss(vkml.zeros((3, 1), device=device), vkml.zeros((3,), device=device))
+    with pytest.raises(vkml.ShapeError, match="class numbers"):
+        F.cross_entropy(
+            vkml.zeros((3, 2), device=device), vkml.tensor([[0], [1], [1]], device=device)
+        )
+    with pytest.raises(ValueError, match="reduction"):
+        F.mse_loss(vkml.zeros(3), vkml.zeros(3), reduction="average")
+
+
+# Module.
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+        self.norm = nn.BatchNorm1d(4)
+        self.blocks = nn.ModuleList([nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)])
+        self.blocks[1].weight = self.blocks[0].weight  # shared
+        self.scale = nn.Parameter(vkml.ones(1))
+        self.register_buffer("steps", vkml.zeros(1), persistent=False)
+
+    def forward(self, x):
+        x = self.norm(self.first(x))
+        for block in self.blocks:
+            x = block(x).relu()
+        return x * self.scale
+
+
+STATE_NAMES = [
+    "scale",
+    "first.weight",
+    "first.bias",
+    "norm.weight",
+    "norm.bias",
+    "norm.running_mean",
+    "norm.running_var",
+    "norm.num_batches_tracked",
+    "blocks.0.weight",
+    "blocks.1.weight",
+]
+
+
+def test_module_tables():
+    net = Net()
+    assert list(net.state_dict()) == STATE_NAMES
+    assert [name for name, _ in net.named_parameters()] == [
+        name for name in STATE_NAMES if name != "blocks.1.weight" and "running" not in name
+        and "tracked" not in name
+    ]
+    assert len(list(net.parameters())) == 6
+    assert {name for name, _ in net.named_buffers()} == {
+        "steps",
+        "norm.running_mean",
+        "norm.running_var",
+        "norm.num_batches_tracked",
+    }
+    assert [name for name, _ in net.named_children()] == ["first", "norm", "blocks"]
+    assert [name for name, _ in net.named_modules()] == [
+        "",
+        "first",
+        "norm",
+        "blocks",
+        "blocks.0",
+        "blocks.1",
+    ]
+    assert net.get_submodule("blocks.1") is net.blocks[1]
+    assert net.get_parameter("first.bias") is net.first.bias
+
+
+def test_state_dict_goes_round_and_is_a_snapshot(device):
+    net, other = Net(), Net()
+    state = net.state_dict()
+    before = {name: value.tolist() for name, value in state.items()}
+    with vkml.no_grad():
+        net.scale.assign_(net.scale + 1)
+    assert state["scale"].tolist() == before["scale"]
+    assert other.load_state_dict(state) == ([], [])
+    assert {name: value.tolist() for name, value in other.state_dict().items()} == before
+
+
+def test_load_state_dict_names_every_fault_and_writes_nothing():
+    net = Net()
+    state = net.state_dict()
+    before = {name: value.tolist() for name, value in state.items()}
+    bad = {name: value + 1 for name, value in state.items() if name != "norm.bias"}
+    bad["first.weight"] = vkml.zeros((2, 2))
+    bad["extra"] = vkml.zeros(1)
+    with pytest.raises(vkml.ArgumentError) as caught:
+        net.load_state_dict(bad)
+    for fault in ("norm.bias", "extra", "first.weight: (2, 2)", "(4, 3)"):
+        assert fault in str(caught.value)
+    assert {name: value.tolist() for name, value in net.state_dict().items()} == before
+    del bad["first.weight"]
+    missing, unexpected = net.load_state_dict(bad, strict=False)
+    assert (missing, unexpected) == (["norm.bias", "first.weight"][::-1], ["extra"])
+
+
+def test_train_eval_requires_grad_and_zero_grad_reach_every_module(device):
+    net = Net()
+    assert all(module.training for module in net.modules())
+    assert not any(module.training for module in net.eval().modules())
+    net.train()
+    net(vkml.tensor(inputs((5, 3), -1, 1), device=device)).sum().backward()
+    assert all(parameter.grad is not None for parameter in net.parameters())
+    net.zero_grad()
+    assert all(parameter.grad is None for parameter in net.parameters())
+    net.requires_grad_(False)
+    assert not any(parameter.requires_grad for parameter in net.parameters())
+
+
+def test_to_converts_in_place_and_keeps_parameters_and_sharing():
+    net = Net()
+    before = list(net.parameters())
+    assert net.to(vkml.float16) is net
+    assert all(a is b for a, b in zip(before, net.parameters(), strict=True))
+    assert {parameter.dtype for parameter in net.parameters()} == {vkml.float16}
+    assert net.norm.running_mean.dtype == vkml.float16
+    assert net.norm.num_batches_tracked.dtype == vkml.int64
+    with pytest.raises(vkml.DTypeError):
+        net.to(vkml.int32)
+
+
+def test_hooks_see_and_replace():
+    layer = nn.ReLU()
+    seen = []
+    with layer.register_forward_pre_hook(lambda module, args: seen.append(args) or (args[0] + 1,)):
+        with layer.register_forward_hook(lambda module, args, result: result * 2):
+            assert layer(vkml.tensor([-3.0, 1.0])).tolist() == [0.0, 4.0]
+        assert layer(vkml.tensor([1.0])).tolist() == [2.0]
+    assert layer(vkml.tensor([1.0])).tolist() == [1.0]
+    assert len(seen) == 2
+
+
+def test_attributes_are_filed_and_refused():
+    net = nn.Module()
+    net.weight = nn.Parameter(vkml.ones(2))
+    with pytest.raises(TypeError, match="parameter 'weight'"):
+        net.weight = vkml.ones(2)
+    net.weight = None
+    assert list(net.parameters()) == []
+    net.child = nn.ReLU()
+    net.child = nn.Tanh()
+    assert isinstance(net.child, nn.Tanh)
+    with pytest.raises(TypeError, match="child module"):
+        net.child = 3
+    del net.child
+    with pytest.raises(AttributeError, match="child"):
+        _ = net.child
+    with pytest.raises(KeyError, match="already exists"):
+        net.register_buffer("forward", None)
+
+    class Early(nn.Module):
+        def __init__(self):
+            self.weight = nn.Parameter(vkml.ones(1))
+
+    with pytest.raises(AttributeError, match="super"):
+        Early()
+
+
+def test_repr_shows_the_tree():
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Sequential(nn.Dropout(0.5)))
+    assert repr(net) == (
+        "Sequential(\n"
+        "  (0): Linear(in_features=2, out_features=3, bias=True)\n"
+        "  (1): ReLU()\n"
+        "  (2): Sequential(\n"
+        "    (0): Dropout(p=0.5, inplace=False)\n"
+        "  )\n"
+        ")"
+    )
+
+
+def test_containers():
+    layers = [nn.Linear(1, 1), nn.ReLU(), nn.Tanh()]
+    sequence = nn.Sequential(*layers)
+    assert list(sequence) == layers
+    assert sequence[-1] is layers[2]
+    assert list(sequence[:2]) == layers[:2]
+    sequence[1] = nn.Sigmoid()
+    assert isinstance(sequence[1], nn.Sigmoid)
+    with pytest.raises(IndexError):
+        sequence[3]
+    named = nn.Sequential({"a": layers[0], "b": layers[1]})
+    assert list(named.state_dict()) == ["a.weight", "a.bias"]
+    listed = nn.ModuleList(layers[:2])
+    listed.insert(1, layers[2])
+    assert list(listed) == [layers[0], layers[2], layers[1]]
+    table = nn.ModuleDict({"x": layers[0]})
+    table["y"] = layers[1]
+    assert (list(table), len(table), "y" in table) == (["x", "y"], 2, True)
+    parameters = nn.ParameterList([vkml.ones(2), vkml.zeros(3)])
+    assert [tuple(p.shape) for p in parameters] == [(2,), (3,)]
+    assert list(dict(parameters.named_parameters())) == ["0", "1"]
+
+
+# Initial values.
+
+
+def test_default_initial_values_are_pytorchs_distributions(device):
+    vkml.manual_seed(0)
+    weight = nn.Linear(400, 500, device=device).weight.numpy()
+    bound = 1 / math.sqrt(400)
+    assert np.abs(weight).max() <= bound
+    assert np.abs(weight).max() > 0.999 * bound
+    np.testing.assert_allclose(weight.std(), bound / math.sqrt(3), rtol=0.01)
+    kernel = nn.Conv2d(16, 64, 5, device=device).weight.numpy()
+    assert np.abs(kernel).max() <= 1 / math.sqrt(16 * 25)
+    np.testing.assert_allclose(nn.Embedding(300, 300).weight.numpy().std(), 1.0, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("function", "std"),
+    [
+        (nn.init.xavier_uniform_, math.sqrt(2 / (200 + 300))),
+        (nn.init.xavier_normal_, math.sqrt(2 / (200 + 300))),
+        (lambda t: nn.init.kaiming_uniform_(t, nonlinearity="relu"), math.sqrt(2 / 300)),
+        (lambda t: nn.init.kaiming_normal_(t, mode="fan_out", nonlinearity="relu"), 0.1),
+    ],
+)
+def test_initial_deviations(function, std, device):
+    vkml.manual_seed(1)
+    tensor = vkml.zeros((200, 300), device=device)
+    assert function(tensor) is tensor
+    np.testing.assert_allclose(tensor.numpy().std(), std, rtol=0.02)
+    np.testing.assert_allclose(tensor.numpy().mean(), 0, atol=0.02 * std)
+
+
+def test_same_seed_gives_the_same_network(device):
+    states = []
+    for _ in range(2):
+        vkml.manual_seed(3)
+        states.append([p.tolist() for p in Net().parameters()])
+    assert states[0] == states[1]
+
+
+# Helpers.
+
+
+@pytest.mark.parametrize("norm_type", [1.0, 2.0, 3.0, math.inf])
+def test_clip_grad_norm(norm_type, device):
+    values = [np.array([3.0, -4.0]), np.array([[12.0]])]
+    parameters = [nn.Parameter(vkml.zeros(v.shape, device=device)) for v in values]
+    for parameter, value in zip(parameters, values, strict=True):
+        parameter.grad = vkml.tensor(value.astype(np.float32), device=device)
+    flat = np.array([3.0, -4.0, 12.0])
+    norm = np.linalg.norm(flat, norm_type)
+    returned = nn.utils.clip_grad_norm_(parameters, 2.0, norm_type)
+    np.testing.assert_allclose(returned.item(), norm, rtol=1e-6)
+    clipped = np.concatenate([p.grad.numpy().reshape(-1) for p in parameters])
+    np.testing.assert_allclose(clipped, flat * 2 / norm, rtol=1e-6)
+    nn.utils.clip_grad_norm_(parameters, 100.0, norm_type)
+    kept = np.concatenate([p.grad.numpy().reshape(-1) for p in parameters])
+    np.testing.assert_array_equal(kept, clipped)
+
+
+def test_parameters_go_through_a_vector_and_back(device):
+    net = nn.Linear(2, 3, device=device)
+    vector = nn.utils.parameters_to_vector(net.parameters())
+    assert tuple(vector.shape) == (9,)
+    nn.utils.vector_to_parameters(vkml.arange(9, device=device).to(vkml.float32), net.parameters())
+    assert net.bias.tolist() == [6.0, 7.0, 8.0]
+    with pytest.raises(vkml.ShapeError):
+        nn.utils.vector_to_parameters(vkml.zeros(8, device=device), net.parameters())
+
+
+# Gradient modes.
+
+
+def test_no_grad_and_enable_grad_nest_and_decorate():
+    x = vkml.ones(1).requires_grad_()
+
+    @vkml.no_grad()
+    def plain():
+        with vkml.enable_grad():
+            inner = (x * 2).requires_grad
+        return (x * 2).requires_grad, inner
+
+    assert plain() == (False, True)
+    assert (x * 2).requires_grad
+    with pytest.raises(ZeroDivisionError), vkml.no_grad():
+        _ = 1 / 0
+    assert vkml.is_grad_enabled()
+    with vkml.set_grad_enabled(False):
+        assert not vkml.is_grad_enabled()
+    assert vkml.is_grad_enabled()
