@@ -132,7 +132,7 @@ def test_linear(shape, device):
 )
 def test_conv2d(stride, padding, dilation, groups, device):
     arguments = [
-        inputs((2, 4, 6, 5), -1, 1),
+        inputs((1, 4, 5, 4), -1, 1),
         inputs((4, 4 // groups, 3, 3), -1, 1),
         inputs((4,), -1, 1),
     ]
@@ -151,9 +151,7 @@ def test_conv2d_with_same_padding_keeps_extents(kernel, device):
     assert tuple(result.shape) == (1, 1, 6, 7)
     # Each result counts the elements of its window that lie inside: one zero more stands behind.
     before = (kernel - 1) // 2
-    counts = [
-        [min(i + kernel - before, n) - max(i - before, 0) for i in range(n)] for n in (6, 7)
-    ]
+    counts = [[min(i + kernel - before, n) - max(i - before, 0) for i in range(n)] for n in (6, 7)]
     assert result.reshape(6, 7).tolist() == np.outer(*counts).astype(float).tolist()
 
 
@@ -167,7 +165,7 @@ def test_conv2d_of_ones_with_wide_padding_has_gradient_nine_everywhere(device):
 
 @pytest.mark.parametrize(("kernel", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 1, 0)])
 def test_pooling(kernel, stride, padding, device):
-    x = np.random.default_rng(3).permutation(2 * 3 * 7 * 6).reshape(2, 3, 7, 6) / 50 - 2
+    x = np.random.default_rng(3).permutation(2 * 7 * 6).reshape(1, 2, 7, 6) / 20 - 2
     x = x.astype(np.float32)
     check(
         lambda t: F.max_pool2d(t, kernel, stride, padding),
@@ -284,9 +282,7 @@ def test_dropout_zeroes_a_share_and_scales_the_rest(device):
         (F.l1_loss, lambda x, y: np.abs(x - y)),
         (
             F.huber_loss,
-            lambda x, y: np.where(
-                np.abs(x - y) <= 1, 0.5 * (x - y) ** 2, np.abs(x - y) - 0.5
-            ),
+            lambda x, y: np.where(np.abs(x - y) <= 1, 0.5 * (x - y) ** 2, np.abs(x - y) - 0.5),
         ),
         (
             F.binary_cross_entropy_with_logits,
@@ -335,7 +331,9 @@ def test_cross_entropy(target, weighted, label_smoothing, reduction, device):
     labels = vkml.tensor(target, device=device)
     given = vkml.tensor(weight.astype(np.float32), device=device) if weighted else None
     check(
-        lambda x: F.cross_entropy(x, labels, given, -100, reduction, label_smoothing),
+        lambda x: F.cross_entropy(
+            x, labels, given, reduction=reduction, label_smoothing=label_smoothing
+        ),
         lambda x: cross_entropy(x, target, weight, -100, reduction, label_smoothing),
         inputs((5, 4), -3, 3),
         device,
@@ -425,8 +423,9 @@ def test_module_tables():
     net = Net()
     assert list(net.state_dict()) == STATE_NAMES
     assert [name for name, _ in net.named_parameters()] == [
-        name for name in STATE_NAMES if name != "blocks.1.weight" and "running" not in name
-        and "tracked" not in name
+        name
+        for name in STATE_NAMES
+        if name != "blocks.1.weight" and "running" not in name and "tracked" not in name
     ]
     assert len(list(net.parameters())) == 6
     assert {name for name, _ in net.named_buffers()} == {

@@ -46,6 +46,7 @@ class DataLoader:
         batch_size: int = 1,
         shuffle: bool = False,
         sampler: Iterable[int] | None = None,
+        *,
         num_workers: int = 0,
         collate_fn: Collate | None = None,
         drop_last: bool = False,

@@ -45,6 +45,7 @@ class Conv2d(Module):
         dilation: IntOrPair = 1,
         groups: int = 1,
         bias: bool = True,
+        *,
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:

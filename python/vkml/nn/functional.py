@@ -172,7 +172,7 @@ def tanh(input: Tensor) -> Tensor:
 
 def silu(input: Tensor) -> Tensor:
     """The input times its sigmoid: x * sigmoid(x)."""
-    return input * input.sigmoid()
+    return vkml.silu(input)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -183,41 +183,39 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         approximate: `none`, or `tanh` for the authors' approximation.
     """
     if approximate == "none":
-        return 0.5 * input * (1 + (input * math.sqrt(0.5)).erf())
+        return vkml.gelu(input)
     if approximate == "tanh":
-        inner = math.sqrt(2 / math.pi) * (input + 0.044715 * input * input * input)
-        return 0.5 * input * (1 + inner.tanh())
+        return vkml.gelu_tanh(input)
     raise vkml.ArgumentError(f"[gelu] approximate is {approximate!r}. Pass 'none' or 'tanh'.")
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """The input where positive, `negative_slope * x` elsewhere."""
-    return vkml.where(input > 0, input, negative_slope * input)
+    return vkml.leaky_relu(input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """The input where positive, `alpha * (exp(x) - 1)` elsewhere."""
-    return vkml.where(input > 0, input, alpha * input.expm1())
+    return vkml.elu(input, alpha)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold."""
     scaled = input * beta
-    smooth = (scaled.relu() + (-scaled.abs()).exp().log1p()) / beta
-    return vkml.where(scaled > threshold, input, smooth)
+    return vkml.where(scaled > threshold, input, vkml.softplus(scaled) / beta)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without overflow."""
-    return -((-input).relu() + (-input.abs()).exp().log1p())
+    return vkml.log_sigmoid(input)
 
 
-def softmax(input: Tensor, dim: int, dtype: vkml.dtype | None = None) -> Tensor:
+def softmax(input: Tensor, dim: int, *, dtype: vkml.dtype | None = None) -> Tensor:
     """exp(x) divided by its sum along `dim`; `dtype` converts the input first."""
     return vkml.softmax(input if dtype is None else input.to(dtype), dim)
 
 
-def log_softmax(input: Tensor, dim: int, dtype: vkml.dtype | None = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int, *, dtype: vkml.dtype | None = None) -> Tensor:
     """The logarithm of `softmax`, without overflow."""
     return vkml.log_softmax(input if dtype is None else input.to(dtype), dim)
 

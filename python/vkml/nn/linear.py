@@ -95,6 +95,7 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        *,
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:

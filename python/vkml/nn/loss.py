@@ -18,17 +18,23 @@ class _Loss(Module):
 class MSELoss(_Loss):
     """The squared difference."""
 
+    def __init__(self, *, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compares tensors of one shape."""
-        return functional.mse_loss(input, target, self.reduction)
+        return functional.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
     """The absolute difference."""
 
+    def __init__(self, *, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compares tensors of one shape."""
-        return functional.l1_loss(input, target, self.reduction)
+        return functional.l1_loss(input, target, reduction=self.reduction)
 
 
 class HuberLoss(_Loss):
@@ -46,13 +52,13 @@ class HuberLoss(_Loss):
 class SmoothL1Loss(_Loss):
     """The Huber loss with `delta = beta`, divided by `beta`."""
 
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+    def __init__(self, *, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compares tensors of one shape."""
-        return functional.smooth_l1_loss(input, target, self.reduction, self.beta)
+        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
 class BCELoss(_Loss):
@@ -60,13 +66,13 @@ class BCELoss(_Loss):
 
     weight: Tensor | None
 
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Tensor | None = None, *, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compares probabilities in [0, 1]."""
-        return functional.binary_cross_entropy(input, target, self.weight, self.reduction)
+        return functional.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
@@ -78,6 +84,7 @@ class BCEWithLogitsLoss(_Loss):
     def __init__(
         self,
         weight: Tensor | None = None,
+        *,
         reduction: str = "mean",
         pos_weight: Tensor | None = None,
     ) -> None:
@@ -88,7 +95,11 @@ class BCEWithLogitsLoss(_Loss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compares logits with probabilities of class 1."""
         return functional.binary_cross_entropy_with_logits(
-            input, target, self.weight, self.reduction, self.pos_weight
+            input,
+            target,
+            self.weight,
+            reduction=self.reduction,
+            pos_weight=self.pos_weight,
         )
 
 
@@ -100,6 +111,7 @@ class NLLLoss(_Loss):
     def __init__(
         self,
         weight: Tensor | None = None,
+        *,
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
@@ -109,7 +121,13 @@ class NLLLoss(_Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compares log probabilities (batch, classes, ...) with class numbers (batch, ...)."""
-        return functional.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
+        return functional.nll_loss(
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+        )
 
 
 class CrossEntropyLoss(_Loss):
@@ -120,6 +138,7 @@ class CrossEntropyLoss(_Loss):
     def __init__(
         self,
         weight: Tensor | None = None,
+        *,
         ignore_index: int = -100,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
@@ -135,7 +154,7 @@ class CrossEntropyLoss(_Loss):
             input,
             target,
             self.weight,
-            self.ignore_index,
-            self.reduction,
-            self.label_smoothing,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
         )

@@ -30,14 +30,14 @@ def _check_same_shape(input: Tensor, target: Tensor, operator: str) -> None:
         )
 
 
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The squared difference."""
     _check_same_shape(input, target, "mse_loss")
     difference = input - target
     return _reduce(difference * difference, reduction, "mse_loss")
 
 
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute difference."""
     _check_same_shape(input, target, "l1_loss")
     return _reduce((input - target).abs(), reduction, "l1_loss")
@@ -58,16 +58,16 @@ def huber_loss(
 
 
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
+    input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
     """The Huber loss with `delta = beta`, divided by `beta`; the absolute difference at 0."""
     if beta == 0.0:
-        return l1_loss(input, target, reduction)
+        return l1_loss(input, target, reduction=reduction)
     return huber_loss(input, target, reduction, beta) / beta
 
 
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:
     """Cross entropy of probabilities in [0, 1]; each logarithm is at least -100."""
     _check_same_shape(input, target, "binary_cross_entropy")
@@ -84,6 +84,7 @@ def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    *,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
@@ -98,13 +99,11 @@ def binary_cross_entropy_with_logits(
     """
     operator = "binary_cross_entropy_with_logits"
     _check_same_shape(input, target, operator)
-    # log(1 + exp(-x)) = softplus(-x), and -log(1 - sigmoid(x)) = softplus(-x) + x.
-    softplus_of_negative = (-input).relu() + (-input.abs()).exp().log1p()
-    if pos_weight is None:
-        loss = (1 - target) * input + softplus_of_negative
-    else:
-        share = 1 + (pos_weight - 1) * target
-        loss = (1 - target) * input + share * softplus_of_negative
+    # -log(sigmoid(x)) = softplus(-x), and -log(1 - sigmoid(x)) = softplus(-x) + x.
+    loss_of_one = vkml.softplus(-input)
+    if pos_weight is not None:
+        loss_of_one = (1 + (pos_weight - 1) * target) * loss_of_one
+    loss = (1 - target) * input + loss_of_one
     if weight is not None:
         loss = loss * weight
     return _reduce(loss, reduction, operator)
@@ -114,6 +113,7 @@ def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    *,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
@@ -158,6 +158,7 @@ def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    *,
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:

@@ -118,10 +118,10 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Parameter):
-            self._forget(name)
+            self._make_room(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
-            self._forget(name)
+            self._make_room(name, "_modules")
             self.register_module(name, value)
         elif name in self.__dict__.get("_parameters", ()):
             if value is not None:
@@ -155,13 +155,18 @@ class Module:
         names = set(super().__dir__())
         return sorted(names | set(self._parameters) | set(self._buffers) | set(self._modules))
 
-    def _forget(self, name: str) -> bool:
-        """Takes `name` out of whichever table or dictionary holds it."""
-        if "_parameters" not in self.__dict__:
+    def _make_room(self, name: str, table: str) -> None:
+        """Takes `name` out of every place but `table`, where it keeps its position."""
+        if table not in self.__dict__:
             raise AttributeError(
                 f"{type(self).__name__}: call super().__init__() before assigning "
                 f"parameters or modules"
             )
+        if name not in self.__dict__[table]:
+            self._forget(name)
+
+    def _forget(self, name: str) -> bool:
+        """Takes `name` out of whichever table or dictionary holds it."""
         self._non_persistent_buffers.discard(name)
         found = False
         for table in (self._parameters, self._buffers, self._modules):

@@ -17,6 +17,7 @@ class MaxPool2d(Module):
         stride: IntOrPair | None = None,
         padding: IntOrPair = 0,
         dilation: IntOrPair = 1,
+        *,
         ceil_mode: bool = False,
     ) -> None:
         super().__init__()
@@ -29,7 +30,12 @@ class MaxPool2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, channels, height, width) to fewer rows and columns."""
         return functional.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
         )
 
     def extra_repr(self) -> str:

@@ -268,6 +268,7 @@ class OneCycleLR(LRScheduler):
         max_momentum: float = 0.95,
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
+        *,
         last_epoch: int = -1,
     ) -> None:
         if total_steps is None:

@@ -1,0 +1,148 @@
+"""The training program of examples/python: options, results, Ctrl-C, repeatability, clear errors."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import safetensors.numpy
+
+import vkml
+from vkml.data.fashion_mnist import DEBIAN_FOLDER
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "python" / "train_fashion_mnist.py"
+
+needs_data = pytest.mark.skipif(
+    not DEBIAN_FOLDER.is_dir(), reason="dataset-fashion-mnist is not installed"
+)
+pytest.importorskip("matplotlib")
+pytest.importorskip("tqdm")
+
+
+def command(*arguments):
+    return [sys.executable, str(PROGRAM), "--device", "cpu", *map(str, arguments)]
+
+
+def environment():
+    # The package under test may come from the path rather than from an installation.
+    paths = [str(Path(vkml.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def run(*arguments):
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, env=environment(), check=False
+    )
+
+
+def weights(folder):
+    return (folder / "fashion_mnist_mlp.safetensors").read_bytes()
+
+
+def test_help_names_every_option():
+    result = run("--help")
+    assert result.returncode == 0
+    for option in "model epochs batch seed device data out resume eager".split():
+        assert f"--{option}" in result.stdout
+
+
+@needs_data
+def test_one_epoch_writes_all_results_and_ends_with_the_accuracy(tmp_path):
+    result = run("--epochs", 1, "--batch", 512, "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    last_line = result.stdout.splitlines()[-1]
+    accuracy = re.fullmatch(r"test accuracy: (\d+\.\d) %", last_line)
+    assert accuracy
+    assert float(accuracy[1]) > 80
+    for name in ("curve", "predictions"):
+        assert (tmp_path / f"fashion_mnist_mlp_{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert len(safetensors.numpy.load(weights(tmp_path))) == 6
+    for shown in ("images/s", "loss=", "accuracy=", "<"):
+        assert shown in result.stderr
+
+
+@needs_data
+def test_interrupted_and_resumed_run_equals_an_uninterrupted_one(tmp_path):
+    settings = ["--epochs", 2, "--batch", 500, "--seed", 7]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run(*settings, "--out", whole).returncode == 0
+
+    process = subprocess.Popen(
+        command(*settings, "--out", parts),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    # The bar is redrawn by carriage returns: wait until it reports a loss.
+    seen = ""
+    while "loss=" not in seen:
+        character = process.stderr.read(1)
+        assert character, seen
+        seen += character
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "--resume" in output
+    assert not (parts / "fashion_mnist_mlp.safetensors").exists()
+
+    clash = run("--resume", "--batch", 64, "--out", parts)
+    assert clash.returncode == 1
+    assert "--batch 64 differs" in clash.stderr
+
+    resumed = run("--resume", "--out", parts)
+    assert resumed.returncode == 0, resumed.stderr
+    assert weights(parts) == weights(whole)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device", "tpu"], "tpu"),
+        (["--data", "/nonexistent"], "dataset-fashion-mnist"),
+        (["--resume"], "Train without --resume first"),
+        (["--out", "/proc/nowhere"], "Choose another folder"),
+        (["--out", "/dev/null/out"], "Choose another folder"),
+    ],
+)
+def test_errors_are_one_clear_line(arguments, message, tmp_path):
+    # A later option wins over an earlier one.
+    result = run("--out", tmp_path, *arguments)
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_full_disk_is_a_clear_error():
+    if not os.path.exists("/dev/shm") or os.geteuid() != 0:
+        pytest.skip("needs a small file system: root and mount")
+    folder = Path(f"/tmp/vkml-small-{os.getpid()}-{time.monotonic_ns()}")
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
+        capture_output=True,
+        check=False,
+    )
+    try:
+        if mounted.returncode != 0:
+            pytest.skip("needs a small file system: mount is not allowed")
+        result = run("--out", folder)
+        assert result.returncode == 1
+        assert "No space left on device" in result.stderr
+        assert "--out" in result.stderr
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", folder], check=True)
+        folder.rmdir()
+
+
+def test_impossible_options_are_refused():
+    for arguments in (["--epochs", 0], ["--batch", -1], ["--model", "rnn"], ["--seed", "x"]):
+        result = run(*arguments)
+        assert result.returncode == 2
+        assert "usage" in result.stderr
