@@ -251,7 +251,7 @@ def test_idx_size_and_checksum_are_checked(tmp_path):
 
 
 def test_fashion_mnist_says_what_is_missing(tmp_path):
-    with pytest.raises(vkml.FileError, match="train-images-idx3-ubyte.gz"):
+    with pytest.raises(vkml.FileError, match=r"train-images-idx3-ubyte\.gz"):
         load_fashion_mnist(tmp_path)
     (tmp_path / "train-images-idx3-ubyte").write_bytes(IDX)
     with pytest.raises(vkml.FileError, match="expected 47040016"):

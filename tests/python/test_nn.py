@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from checking import assert_close, check, inputs
 
 import vkml
 import vkml.nn.functional as F
+from checking import assert_close, check, inputs
 from vkml import nn
 
 # Oracles: the definitions, in NumPy.

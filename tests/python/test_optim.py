@@ -1,12 +1,12 @@
-"""Optimisers against their published formulas in double precision, and schedules by closed forms."""
+"""Optimisers against their published formulas in double precision, schedules by closed forms."""
 
 import math
 
 import numpy as np
 import pytest
-from checking import inputs
 
 import vkml
+from checking import inputs
 from vkml import nn, optim
 from vkml.optim import lr_scheduler
 

@@ -1,7 +1,7 @@
 """Plain PyTorch scripts run with only their import lines changed, and reach the same losses.
 
-The scripts in `scripts/` are PyTorch's. Each is run here with its import lines changed, from weights
-that NumPy draws, and its printed numbers are compared with PyTorch's: live where PyTorch is
+The scripts in `scripts/` are PyTorch's. Each is run here with its import lines changed, from
+weights that NumPy draws, and its printed numbers are compared with PyTorch's: live where PyTorch is
 installed, else as recorded below (PyTorch 2.13.0, CPU). `python test_scripts.py` prints the record.
 """
 

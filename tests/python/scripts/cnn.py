@@ -49,7 +49,7 @@ missing, unexpected = model.load_state_dict(
 optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 
 model.train()
-for epoch in range(3):
+for _ in range(3):
     for start in range(0, len(x), 24):
         inputs, targets = x[start : start + 24], y[start : start + 24]
         loss = F.cross_entropy(model(inputs), targets)

@@ -43,7 +43,7 @@ criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
 model.train()
-for epoch in range(12):
+for _ in range(12):
     total = 0.0
     for inputs, targets in loader:
         optimizer.zero_grad()

@@ -50,7 +50,7 @@ optimizer = optim.AdamW(
 )
 scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=40)
 
-for step in range(40):
+for _ in range(40):
     optimizer.zero_grad()
     loss = criterion(model(x), y)
     loss.backward()
