@@ -1,0 +1,22 @@
+#include "vkml/backend/vulkan/register.h"
+
+#include "backend.h"
+#include "instance.h"
+#include "process_state.h"
+#include "vkml/dispatch/backend.h"
+
+namespace vkml {
+
+void register_vulkan_backend() {
+  dispatch::register_backend(
+      DeviceKind::kVulkan,
+      [](int index) -> std::unique_ptr<dispatch::Backend> {
+        return std::make_unique<vulkan::VulkanBackend>(index);
+      },
+      [] {
+        if (!vulkan::vulkan_is_usable()) return 0;
+        return static_cast<int>(vulkan::Instance::get().devices().size());
+      });
+}
+
+}  // namespace vkml

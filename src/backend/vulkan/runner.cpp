@@ -1,0 +1,308 @@
+#include "runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "barriers.h"
+#include "check.h"
+#include "device_allocator.h"
+#include "process_state.h"
+#include "vk_struct.h"
+#include "vkml/core/error.h"
+
+namespace vkml::vulkan {
+
+namespace {
+
+// A desktop's watchdog ends work after two seconds or so; the estimates are rough.
+constexpr double kMaxSeconds = 0.1;
+// The device starts on the first dispatches while the host records the rest.
+constexpr std::size_t kMaxSteps = 256;
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+void set_address(std::vector<std::uint32_t>& push, std::size_t buffer, VkDeviceAddress address) {
+  push[2 * buffer] = static_cast<std::uint32_t>(address);
+  push[2 * buffer + 1] = static_cast<std::uint32_t>(address >> 32);
+}
+
+AliasPattern alias_pattern(const dispatch::Bindings& bindings) {
+  std::vector<const Storage*> storages;
+  for (const dispatch::Binding& input : bindings.inputs) storages.push_back(input.storage);
+  for (const dispatch::Binding& result : bindings.results) storages.push_back(result.storage);
+  AliasPattern pattern;
+  for (const Storage* storage : storages) {
+    pattern.push_back(
+        static_cast<int>(std::find(storages.begin(), storages.end(), storage) - storages.begin()));
+  }
+  return pattern;
+}
+
+/// Offsets of the bindings whose storage the plan writes; 0 for the others, so that a sliding
+/// window on an input changes nothing.
+std::vector<std::int64_t> hazard_offsets(const dispatch::Bindings& bindings,
+                                         const AliasPattern& pattern) {
+  const std::size_t inputs = bindings.inputs.size();
+  std::vector<bool> is_written(pattern.size());
+  for (std::size_t i = inputs; i < pattern.size(); ++i) is_written[index(pattern[i])] = true;
+  std::vector<std::int64_t> offsets(pattern.size());
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (!is_written[index(pattern[i])]) continue;
+    offsets[i] = i < inputs ? bindings.inputs[i].offset : bindings.results[i - inputs].offset;
+  }
+  return offsets;
+}
+
+}  // namespace
+
+Runner::Runner(std::shared_ptr<Context> context, std::shared_ptr<MemoryPool> memory,
+               FramePool& frames)
+    : context_(std::move(context)), memory_(std::move(memory)), frames_(frames) {}
+
+Runner::~Runner() { release_arena(); }
+
+void Runner::release_arena() {
+  if (arena_ != nullptr) MemoryPool::release(arena_);
+  arena_ = nullptr;
+}
+
+void Runner::ensure_arena(std::int64_t bytes) {
+  const auto needed = static_cast<std::uint64_t>(bytes);
+  if (arena_ != nullptr && arena_->bytes >= needed) return;
+  release_arena();
+  arena_ = memory_->allocate(needed);
+}
+
+std::vector<Runner::Place> Runner::places(const VulkanExecutable& executable,
+                                          const dispatch::Bindings& bindings) const {
+  std::vector<Place> places;
+  places.reserve(executable.buffers().size());
+  for (const dispatch::Buffer& buffer : executable.buffers()) {
+    switch (buffer.kind) {
+      case dispatch::BufferKind::kTemporary:
+        places.push_back({arena_, buffer.arena_offset});
+        break;
+      case dispatch::BufferKind::kInput:
+      case dispatch::BufferKind::kResult: {
+        const auto& list =
+            buffer.kind == dispatch::BufferKind::kInput ? bindings.inputs : bindings.results;
+        const dispatch::Binding& binding = list[index(buffer.binding)];
+        places.push_back({&block_of(*binding.storage), binding.offset});
+        break;
+      }
+    }
+  }
+  return places;
+}
+
+std::vector<VulkanSubmission::Pointer> Runner::dependencies(
+    const dispatch::Bindings& bindings) const {
+  std::vector<VulkanSubmission::Pointer> found;
+  for (const dispatch::Binding& input : bindings.inputs) {
+    const auto writer = std::dynamic_pointer_cast<VulkanSubmission>(input.storage->writer());
+    if (!writer) continue;
+    switch (writer->outlook()) {
+      case VulkanSubmission::Outlook::kSucceeded:
+        break;
+      case VulkanSubmission::Outlook::kFailed:
+        writer->wait();
+        break;  // throws its failure
+      case VulkanSubmission::Outlook::kMayFail:
+        if (std::find(found.begin(), found.end(), writer) == found.end()) found.push_back(writer);
+        break;
+    }
+  }
+  // The device inherits one status; the rare further ones are settled here.
+  while (found.size() > 1) {
+    found.back()->wait();
+    found.pop_back();
+  }
+  return found;
+}
+
+void Runner::inherit_status(VkCommandBuffer commands, Frame& frame,
+                            const std::vector<VulkanSubmission::Pointer>& dependencies) {
+  if (dependencies.empty()) return;
+  const StatusReport report = dependencies.front()->report();
+  if (report.buffer == VK_NULL_HANDLE) return;  // settled meanwhile
+  VkBufferCopy copy{report.offset, frame.status_offset(), kStatusBytes};
+  const DeviceFunctions& vk = context_->vk();
+  vk.CmdCopyBuffer(commands, report.buffer, frame.control_buffer(), 1, &copy);
+  barrier_after_everything(vk, commands);
+}
+
+void Runner::bind_addresses(const Step& step, const Frame& frame,
+                            const std::vector<Place>& places) {
+  for (std::size_t i = 0; i < step.buffers.size(); ++i) {
+    const BufferUse& use = step.buffers[i].use;
+    switch (use.kind) {
+      case BufferUse::Kind::kPlanBuffer: {
+        const Place& place = places[index(use.buffer)];
+        set_address(push_, i, place.block->address + static_cast<std::uint64_t>(place.origin));
+        break;
+      }
+      case BufferUse::Kind::kScalars:
+        set_address(push_, i, frame.scalars_address());
+        break;
+      case BufferUse::Kind::kStatus:
+        set_address(push_, i, frame.status_address());
+        break;
+    }
+  }
+}
+
+void Runner::bind_descriptors(VkCommandBuffer commands, const Step& step, const Frame& frame,
+                              const std::vector<Place>& places) {
+  const DeviceLimits& limits = context_->profile().limits;
+  const auto max_range = static_cast<std::int64_t>(limits.max_storage_range);
+  const auto alignment = static_cast<std::int64_t>(limits.storage_offset_alignment);
+  const std::size_t count = step.buffers.size();
+  infos_.resize(count);
+  writes_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const StepBuffer& buffer = step.buffers[i];
+    switch (buffer.use.kind) {
+      case BufferUse::Kind::kPlanBuffer: {
+        const auto& [block, origin] = places[index(buffer.use.buffer)];
+        const std::int64_t first = origin + buffer.begin;
+        const std::int64_t last = origin + buffer.end;
+        // The descriptor begins at the block if it can, else before the first byte touched. What
+        // the kernel adds to reach the binding's origin may then be negative, and wraps.
+        std::int64_t base = 0;
+        if (last > max_range) base = std::min(origin, first) / alignment * alignment;
+        if (last - base > max_range) base = first / alignment * alignment;
+        const std::int64_t rest = static_cast<std::int64_t>(block->bytes) - base;
+        infos_[i] = {block->buffer, block->offset + static_cast<std::uint64_t>(base),
+                     static_cast<std::uint64_t>(std::min(rest, max_range))};
+        push_[i] = static_cast<std::uint32_t>((origin - base) /
+                                              static_cast<std::int64_t>(buffer.use.element_bytes));
+        break;
+      }
+      case BufferUse::Kind::kScalars:
+        infos_[i] = {frame.control_buffer(), frame.scalars_offset(), frame.scalars_bytes()};
+        push_[i] = 0;
+        break;
+      case BufferUse::Kind::kStatus:
+        infos_[i] = {frame.control_buffer(), frame.status_offset(), kStatusBytes};
+        push_[i] = 0;
+        break;
+    }
+    writes_[i] = vk_struct<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
+    writes_[i].dstBinding = static_cast<std::uint32_t>(i);
+    writes_[i].descriptorCount = 1;
+    writes_[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    writes_[i].pBufferInfo = &infos_[i];
+  }
+
+  const DeviceFunctions& vk = context_->vk();
+  const PipelineLayout& layout = *step.pipeline->layout;
+  if (layout.pushes_descriptors) {
+    vk.CmdPushDescriptorSetKHR(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout.layout, 0,
+                               static_cast<std::uint32_t>(count), writes_.data());
+    return;
+  }
+  auto info =
+      vk_struct<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
+  info.descriptorPool = frame.descriptors();
+  info.descriptorSetCount = 1;
+  info.pSetLayouts = &layout.set;
+  VkDescriptorSet set = VK_NULL_HANDLE;
+  check(vk.AllocateDescriptorSets(context_->device(), &info, &set), "vkAllocateDescriptorSets");
+  for (VkWriteDescriptorSet& write : writes_) write.dstSet = set;
+  vk.UpdateDescriptorSets(context_->device(), static_cast<std::uint32_t>(count), writes_.data(), 0,
+                          nullptr);
+  vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout.layout, 0, 1, &set, 0,
+                           nullptr);
+}
+
+void Runner::record_step(VkCommandBuffer commands, const Step& step, const Frame& frame,
+                         const std::vector<Place>& places) {
+  const DeviceFunctions& vk = context_->vk();
+  const PipelineLayout& layout = *step.pipeline->layout;
+  vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline->handle);
+  push_ = step.push;
+  if (layout.descriptors == 0) {
+    bind_addresses(step, frame, places);
+  } else {
+    bind_descriptors(commands, step, frame, places);
+  }
+  if (!push_.empty()) {
+    vk.CmdPushConstants(commands, layout.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                        static_cast<std::uint32_t>(push_.size() * sizeof(std::uint32_t)),
+                        push_.data());
+  }
+  vk.CmdDispatch(commands, step.groups[0], step.groups[1], step.groups[2]);
+}
+
+std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
+                                        const dispatch::Bindings& bindings, Frame& frame,
+                                        const std::vector<VulkanSubmission::Pointer>& before) {
+  const DeviceFunctions& vk = context_->vk();
+  Queue& queue = context_->queue();
+  const std::vector<Place> all_places = places(executable, bindings);
+  const AliasPattern pattern = alias_pattern(bindings);
+  const std::vector<bool>& barriers =
+      executable.barriers(pattern, hazard_offsets(bindings, pattern));
+
+  VkCommandBuffer commands = frame.begin_commands();
+  barrier_after_everything(vk, commands);
+  inherit_status(commands, frame, before);
+  double seconds = 0;
+  std::size_t recorded = 0;
+  for (std::size_t i = 0; i < executable.steps().size(); ++i) {
+    const Step& step = executable.steps()[i];
+    if (recorded > 0 && (recorded >= kMaxSteps || seconds + step.seconds > kMaxSeconds)) {
+      check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
+      queue.submit(commands);
+      commands = frame.begin_commands();
+      seconds = 0;
+      recorded = 0;
+    }
+    // A barrier reaches back across command buffers: it orders all that was submitted before.
+    if (barriers[i]) barrier_between_dispatches(vk, commands);
+    record_step(commands, step, frame, all_places);
+    seconds += step.seconds;
+    ++recorded;
+  }
+  barrier_before_host(vk, commands);
+  check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
+  return queue.submit(commands);
+}
+
+VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
+                                      const dispatch::Bindings& bindings) {
+  if (executable.steps().empty()) return nullptr;
+  std::vector<VulkanSubmission::Pointer> before = dependencies(bindings);
+  ensure_arena(executable.arena_bytes());
+  std::unique_ptr<Frame> frame = frames_.acquire();
+  frame->begin(bindings.scalars.size(), executable.pooled_sets(), executable.pooled_descriptors());
+  if (!bindings.scalars.empty()) {
+    std::memcpy(frame->scalars(), bindings.scalars.data(),
+                bindings.scalars.size() * sizeof(std::uint64_t));
+  }
+  std::uint64_t value = 0;
+  try {
+    value = record_and_submit(executable, bindings, *frame, before);
+  } catch (...) {
+    // Parts may be running: the frame must outlive them.
+    context_->queue().drain(10);
+    throw;
+  }
+
+  for (const dispatch::Binding& input : bindings.inputs) block_of(*input.storage).last_use = value;
+  for (const dispatch::Binding& result : bindings.results) {
+    block_of(*result.storage).last_use = value;
+    block_of(*result.storage).last_write = value;
+  }
+  arena_->last_use = value;
+  for (const auto& dependency : before) dependency->keep_until(value);
+  const StatusReport report{frame->control_buffer(), frame->status_offset(), frame->status(),
+                            executable.sites()};
+  auto submission = std::make_shared<VulkanSubmission>(context_, report, std::move(before));
+  submission->set_value(value);
+  frame->submission = submission;
+  frames_.retire(std::move(frame));
+  return submission;
+}
+
+}  // namespace vkml::vulkan

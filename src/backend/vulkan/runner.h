@@ -1,0 +1,59 @@
+// Runs executables: resolves buffers to memory, records a command buffer, submits it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "context.h"
+#include "executable.h"
+#include "frame.h"
+#include "memory_pool.h"
+#include "submission.h"
+
+namespace vkml::vulkan {
+
+class Runner {
+ public:
+  Runner(std::shared_ptr<Context> context, std::shared_ptr<MemoryPool> memory, FramePool& frames);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  VulkanSubmission::Pointer run(VulkanExecutable& executable, const dispatch::Bindings& bindings);
+  /// Gives the arena back; the next run makes a new one.
+  void release_arena();
+
+ private:
+  /// Bytes of a buffer: `origin` is the binding's (or the temporary's) first byte, counted from the
+  /// block's; kernels count from there.
+  struct Place {
+    Block* block = nullptr;
+    std::int64_t origin = 0;
+  };
+  void ensure_arena(std::int64_t bytes);
+  std::vector<Place> places(const VulkanExecutable& executable,
+                            const dispatch::Bindings& bindings) const;
+  std::vector<VulkanSubmission::Pointer> dependencies(const dispatch::Bindings& bindings) const;
+  std::uint64_t record_and_submit(VulkanExecutable& executable, const dispatch::Bindings& bindings,
+                                  Frame& frame,
+                                  const std::vector<VulkanSubmission::Pointer>& before);
+  void inherit_status(VkCommandBuffer commands, Frame& frame,
+                      const std::vector<VulkanSubmission::Pointer>& dependencies);
+  void record_step(VkCommandBuffer commands, const Step& step, const Frame& frame,
+                   const std::vector<Place>& places);
+  void bind_addresses(const Step& step, const Frame& frame, const std::vector<Place>& places);
+  void bind_descriptors(VkCommandBuffer commands, const Step& step, const Frame& frame,
+                        const std::vector<Place>& places);
+
+  std::shared_ptr<Context> context_;
+  std::shared_ptr<MemoryPool> memory_;
+  FramePool& frames_;
+  Block* arena_ = nullptr;
+  // Kept from step to step, so that recording allocates nothing.
+  std::vector<std::uint32_t> push_;
+  std::vector<VkDescriptorBufferInfo> infos_;
+  std::vector<VkWriteDescriptorSet> writes_;
+};
+
+}  // namespace vkml::vulkan

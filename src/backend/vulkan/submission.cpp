@@ -1,0 +1,89 @@
+#include "submission.h"
+
+#include <fmt/format.h>
+
+#include "process_state.h"
+#include "vkml/core/error.h"
+
+namespace vkml::vulkan {
+
+namespace {
+
+/// The failure that a status word tells of; empty when there is none.
+std::string read_failure(const StatusReport& report) {
+  const std::uint32_t site_number = report.words[0];
+  if (site_number == 0) return {};
+  const auto index = static_cast<std::int32_t>(report.words[1]);
+  if (site_number > report.sites->size()) {
+    return fmt::format("[vulkan] index {} is out of bounds", index);
+  }
+  const dispatch::Site& site = (*report.sites)[site_number - 1];
+  return fmt::format("[{}] index {} is out of bounds for an axis of extent {}", site.op, index,
+                     site.extent);
+}
+
+}  // namespace
+
+VulkanSubmission::VulkanSubmission(std::shared_ptr<Context> context, StatusReport report,
+                                   std::vector<Pointer> dependencies)
+    : context_(std::move(context)),
+      report_(std::move(report)),
+      dependencies_(std::move(dependencies)) {}
+
+void VulkanSubmission::wait() {
+  require_usable();
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ == State::kDone) return;
+    if (state_ == State::kFailed) throw IndexError(failure_);
+  }
+  context_->queue().wait(value_);
+  resolve();
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kFailed) throw IndexError(failure_);
+}
+
+bool VulkanSubmission::is_done() const {
+  if (!vulkan_is_usable()) return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::kPending) return true;
+  }
+  return context_->queue().is_lost() || context_->queue().completed() >= value_;
+}
+
+void VulkanSubmission::resolve() {
+  std::vector<Pointer> released;  // destroyed after the lock is
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kPending) return;
+  // Dependencies precede this submission on the queue, so they are done as well.
+  for (const Pointer& dependency : dependencies_) {
+    dependency->resolve();
+    const std::lock_guard dependency_lock(dependency->mutex_);
+    if (dependency->state_ == State::kFailed && failure_.empty()) failure_ = dependency->failure_;
+  }
+  if (failure_.empty() && reports_itself()) failure_ = read_failure(report_);
+  state_ = failure_.empty() ? State::kDone : State::kFailed;
+  report_ = {};
+  released.swap(dependencies_);
+}
+
+VulkanSubmission::Outlook VulkanSubmission::outlook() const {
+  const std::lock_guard lock(mutex_);
+  switch (state_) {
+    case State::kDone:
+      return Outlook::kSucceeded;
+    case State::kFailed:
+      return Outlook::kFailed;
+    case State::kPending:
+      break;
+  }
+  return reports_itself() || !dependencies_.empty() ? Outlook::kMayFail : Outlook::kSucceeded;
+}
+
+StatusReport VulkanSubmission::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+}  // namespace vkml::vulkan

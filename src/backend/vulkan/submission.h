@@ -1,0 +1,66 @@
+// Work on the queue as those see it who wait for its results.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "context.h"
+#include "vkml/core/storage.h"
+#include "vkml/dispatch/execution_graph.h"
+
+namespace vkml::vulkan {
+
+/// Where a submission reports a bad index: two words of mapped memory, and what they mean.
+struct StatusReport {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  std::uint64_t offset = 0;
+  const volatile std::uint32_t* words = nullptr;
+  std::shared_ptr<const std::vector<dispatch::Site>> sites;
+};
+
+class VulkanSubmission : public Submission {
+ public:
+  using Pointer = std::shared_ptr<VulkanSubmission>;
+
+  /// `dependencies` are earlier submissions whose results this one reads and that may yet turn out
+  /// to have failed: then this one has failed too.
+  VulkanSubmission(std::shared_ptr<Context> context, StatusReport report,
+                   std::vector<Pointer> dependencies);
+
+  void wait() override;
+  bool is_done() const override;
+
+  /// The queue has it; nobody waits before.
+  void set_value(std::uint64_t value) {
+    value_ = value;
+    keep_until(value);
+  }
+  /// Its command buffers and status word are in use until this timeline value has passed: a later
+  /// submission may start from its status.
+  std::uint64_t busy_until() const { return busy_until_; }
+  void keep_until(std::uint64_t value) { busy_until_ = value; }
+  /// Reads the status word, which may then be used again. The value has passed.
+  void resolve();
+  enum class Outlook : std::uint8_t { kSucceeded, kMayFail, kFailed };
+  Outlook outlook() const;
+  /// Where its status is, while it is pending.
+  StatusReport report() const;
+
+ private:
+  bool reports_itself() const { return !report_.sites->empty(); }
+  enum class State : std::uint8_t { kPending, kDone, kFailed };
+
+  std::shared_ptr<Context> context_;
+  std::uint64_t value_ = 0;
+  std::uint64_t busy_until_ = 0;  // under the device's lock
+  mutable std::mutex mutex_;
+  State state_ = State::kPending;
+  StatusReport report_;
+  std::vector<Pointer> dependencies_;
+  std::string failure_;
+};
+
+}  // namespace vkml::vulkan
