@@ -13,7 +13,7 @@ namespace vkml::vulkan {
 
 namespace {
 
-std::shared_ptr<Context> open_device(int index) {
+std::shared_ptr<DeviceContext> open_device(int index) {
   require_usable();
   const Instance& instance = Instance::get();
   const auto& devices = instance.devices();
@@ -22,8 +22,8 @@ std::shared_ptr<Context> open_device(int index) {
     throw DeviceError(fmt::format("[vulkan] there is no vulkan:{}: {} device(s) were found", index,
                                   devices.size()));
   }
-  return std::make_shared<Context>(instance.functions(), devices[static_cast<std::size_t>(index)],
-                                   vulkan_device(index));
+  return std::make_shared<DeviceContext>(
+      instance.functions(), devices[static_cast<std::size_t>(index)], vulkan_device(index));
 }
 
 // Never destroyed: the exit handler reads it.

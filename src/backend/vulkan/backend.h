@@ -5,8 +5,8 @@
 #include <mutex>
 #include <string>
 
-#include "context.h"
 #include "device_allocator.h"
+#include "device_context.h"
 #include "executable.h"
 #include "frame.h"
 #include "memory_pool.h"
@@ -38,7 +38,7 @@ class VulkanBackend : public dispatch::Backend {
   void trim() override;
   std::int64_t allocated_bytes() const override;
 
-  Context& context() { return *context_; }
+  DeviceContext& context() { return *context_; }
   Pipelines& pipelines() { return pipelines_; }
 
  private:
@@ -47,7 +47,7 @@ class VulkanBackend : public dispatch::Backend {
   static void settle_all();
 
   std::mutex mutex_;  // the queue, frames and staging slots serve one thread at a time
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<DeviceContext> context_;
   WorkerPool workers_;
   Pipelines pipelines_;
   std::shared_ptr<MemoryPool> control_;

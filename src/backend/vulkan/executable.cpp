@@ -48,7 +48,7 @@ Step make_step(const Dispatch& dispatch, const ByteHulls& hulls,
 
 }  // namespace
 
-VulkanExecutable::VulkanExecutable(const dispatch::ExecutionGraph& graph, Context& context,
+VulkanExecutable::VulkanExecutable(const dispatch::ExecutionGraph& graph, DeviceContext& context,
                                    Pipelines& pipelines)
     : buffers_(graph.buffers),
       sites_(std::make_shared<const std::vector<dispatch::Site>>(graph.sites)),

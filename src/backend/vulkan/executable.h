@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "context.h"
+#include "device_context.h"
 #include "dispatch_list.h"
 #include "hazards.h"
 #include "pipelines.h"
@@ -36,7 +36,8 @@ using AliasPattern = std::vector<int>;
 
 class VulkanExecutable : public dispatch::Executable {
  public:
-  VulkanExecutable(const dispatch::ExecutionGraph& graph, Context& context, Pipelines& pipelines);
+  VulkanExecutable(const dispatch::ExecutionGraph& graph, DeviceContext& context,
+                   Pipelines& pipelines);
 
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<dispatch::Buffer>& buffers() const { return buffers_; }

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kMaxInFlight = 64;
 }
 
-Frame::Frame(Context& context, MemoryPool& control) : context_(context), control_pool_(control) {
+Frame::Frame(DeviceContext& context, MemoryPool& control)
+    : context_(context), control_pool_(control) {
   auto info = vk_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
   info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
   info.queueFamilyIndex = context_.profile().queue_family;
@@ -81,7 +82,7 @@ VkCommandBuffer Frame::begin_commands() {
   return commands;
 }
 
-FramePool::FramePool(std::shared_ptr<Context> context, std::shared_ptr<MemoryPool> control)
+FramePool::FramePool(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> control)
     : context_(std::move(context)), control_(std::move(control)) {}
 
 FramePool::~FramePool() {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "context.h"
+#include "device_context.h"
 #include "memory_pool.h"
 #include "submission.h"
 
@@ -17,7 +17,7 @@ namespace vkml::vulkan {
 
 class Frame {
  public:
-  Frame(Context& context, MemoryPool& control);
+  Frame(DeviceContext& context, MemoryPool& control);
   ~Frame();
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
@@ -49,7 +49,7 @@ class Frame {
   // A multiple of every device's minStorageBufferOffsetAlignment.
   static constexpr std::uint64_t kScalarsAt = 256;
 
-  Context& context_;
+  DeviceContext& context_;
   MemoryPool& control_pool_;
   Block* control_ = nullptr;
   VkCommandPool commands_ = VK_NULL_HANDLE;
@@ -62,7 +62,7 @@ class Frame {
 /// Frames in flight and frames to use again. Used under the device's lock.
 class FramePool {
  public:
-  FramePool(std::shared_ptr<Context> context, std::shared_ptr<MemoryPool> control);
+  FramePool(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> control);
   ~FramePool();
 
   /// A frame that nothing uses. Waits when very many are in flight, which bounds how far the host
@@ -74,7 +74,7 @@ class FramePool {
   void collect();
 
  private:
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<DeviceContext> context_;
   std::shared_ptr<MemoryPool> control_;
   std::deque<std::unique_ptr<Frame>> in_flight_;
   std::vector<std::unique_ptr<Frame>> idle_;

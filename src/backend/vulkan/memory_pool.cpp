@@ -35,7 +35,7 @@ std::string describe(std::uint64_t bytes) {
 
 }  // namespace
 
-MemoryPool::MemoryPool(std::shared_ptr<Context> context, MemoryKind kind)
+MemoryPool::MemoryPool(std::shared_ptr<DeviceContext> context, MemoryKind kind)
     : context_(std::move(context)), kind_(kind) {
   constexpr std::uint64_t kSharedChunk = 32u << 20;
   constexpr std::uint64_t kSharedControlChunk = 1u << 20;

@@ -15,7 +15,7 @@
 #include <mutex>
 #include <vector>
 
-#include "context.h"
+#include "device_context.h"
 #include "free_ranges.h"
 
 namespace vkml::vulkan {
@@ -40,7 +40,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   /// Bytes past a block's end that kernels may read (never write) in whole vectors.
   static constexpr std::uint64_t kTailBytes = 32;
 
-  MemoryPool(std::shared_ptr<Context> context, MemoryKind kind);
+  MemoryPool(std::shared_ptr<DeviceContext> context, MemoryKind kind);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -53,7 +53,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   /// Gives chunks that are wholly free, and that no submission uses any more, back to the system.
   void trim();
   std::int64_t allocated_bytes() const { return allocated_bytes_.load(); }
-  Context& context() { return *context_; }
+  DeviceContext& context() { return *context_; }
 
  private:
   struct Chunk {
@@ -72,7 +72,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   void trim_locked(std::uint64_t completed);
   void require_limits(std::uint64_t bytes, std::uint64_t asked) const;
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<DeviceContext> context_;
   MemoryKind kind_;
   std::uint64_t shared_chunk_bytes_;
   std::mutex mutex_;

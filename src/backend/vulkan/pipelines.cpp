@@ -17,7 +17,7 @@ std::size_t Pipelines::Hash::operator()(const Key& key) const {
                               key.layout->descriptors);
 }
 
-Pipelines::Pipelines(std::shared_ptr<Context> context, WorkerPool& workers)
+Pipelines::Pipelines(std::shared_ptr<DeviceContext> context, WorkerPool& workers)
     : context_(std::move(context)), workers_(workers), file_(context_->profile()) {
   open_cache();
 }

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "context.h"
+#include "device_context.h"
 #include "pipeline_cache_file.h"
 #include "worker_pool.h"
 
@@ -34,7 +34,7 @@ struct Pipeline {
 
 class Pipelines {
  public:
-  Pipelines(std::shared_ptr<Context> context, WorkerPool& workers);
+  Pipelines(std::shared_ptr<DeviceContext> context, WorkerPool& workers);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
@@ -65,7 +65,7 @@ class Pipelines {
   VkPipeline create(const ShaderCode& code, const PipelineLayout& layout);
   void open_cache();
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<DeviceContext> context_;
   WorkerPool& workers_;
   PipelineCacheFile file_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;

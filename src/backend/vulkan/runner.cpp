@@ -55,7 +55,7 @@ std::vector<std::int64_t> hazard_offsets(const dispatch::Bindings& bindings,
 
 }  // namespace
 
-Runner::Runner(std::shared_ptr<Context> context, std::shared_ptr<MemoryPool> memory,
+Runner::Runner(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> memory,
                FramePool& frames)
     : context_(std::move(context)), memory_(std::move(memory)), frames_(frames) {}
 

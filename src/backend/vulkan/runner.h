@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "context.h"
+#include "device_context.h"
 #include "executable.h"
 #include "frame.h"
 #include "memory_pool.h"
@@ -15,7 +15,8 @@ namespace vkml::vulkan {
 
 class Runner {
  public:
-  Runner(std::shared_ptr<Context> context, std::shared_ptr<MemoryPool> memory, FramePool& frames);
+  Runner(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> memory,
+         FramePool& frames);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -46,7 +47,7 @@ class Runner {
   void bind_descriptors(VkCommandBuffer commands, const Step& step, const Frame& frame,
                         const std::vector<Place>& places);
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<DeviceContext> context_;
   std::shared_ptr<MemoryPool> memory_;
   FramePool& frames_;
   Block* arena_ = nullptr;

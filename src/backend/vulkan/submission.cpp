@@ -24,7 +24,7 @@ std::string read_failure(const StatusReport& report) {
 
 }  // namespace
 
-VulkanSubmission::VulkanSubmission(std::shared_ptr<Context> context, StatusReport report,
+VulkanSubmission::VulkanSubmission(std::shared_ptr<DeviceContext> context, StatusReport report,
                                    std::vector<Pointer> dependencies)
     : context_(std::move(context)),
       report_(std::move(report)),

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "context.h"
+#include "device_context.h"
 #include "vkml/core/storage.h"
 #include "vkml/dispatch/execution_graph.h"
 
@@ -27,7 +27,7 @@ class VulkanSubmission : public Submission {
 
   /// `dependencies` are earlier submissions whose results this one reads and that may yet turn out
   /// to have failed: then this one has failed too.
-  VulkanSubmission(std::shared_ptr<Context> context, StatusReport report,
+  VulkanSubmission(std::shared_ptr<DeviceContext> context, StatusReport report,
                    std::vector<Pointer> dependencies);
 
   void wait() override;
@@ -53,7 +53,7 @@ class VulkanSubmission : public Submission {
   bool reports_itself() const { return !report_.sites->empty(); }
   enum class State : std::uint8_t { kPending, kDone, kFailed };
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<DeviceContext> context_;
   std::uint64_t value_ = 0;
   std::uint64_t busy_until_ = 0;  // under the device's lock
   mutable std::mutex mutex_;

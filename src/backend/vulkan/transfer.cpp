@@ -21,7 +21,7 @@ constexpr std::size_t kMaxUncachedRead = 64;
 
 }  // namespace
 
-Transfer::Transfer(std::shared_ptr<Context> context, std::shared_ptr<MemoryPool> staging,
+Transfer::Transfer(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> staging,
                    FramePool& frames, WorkerPool& workers)
     : context_(std::move(context)),
       staging_(std::move(staging)),

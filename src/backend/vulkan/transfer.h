@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "context.h"
+#include "device_context.h"
 #include "frame.h"
 #include "memory_pool.h"
 #include "worker_pool.h"
@@ -19,8 +19,8 @@ namespace vkml::vulkan {
 
 class Transfer {
  public:
-  Transfer(std::shared_ptr<Context> context, std::shared_ptr<MemoryPool> staging, FramePool& frames,
-           WorkerPool& workers);
+  Transfer(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> staging,
+           FramePool& frames, WorkerPool& workers);
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
@@ -44,7 +44,7 @@ class Transfer {
   void upload_staged(Block& target, std::uint64_t offset, std::span<const std::byte> bytes);
   void download_staged(Block& source, std::uint64_t offset, std::span<std::byte> bytes);
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<DeviceContext> context_;
   std::shared_ptr<MemoryPool> staging_;
   FramePool& frames_;
   WorkerPool& workers_;

@@ -1,4 +1,4 @@
-#include "context.h"
+#include "device_context.h"
 
 #include <fmt/format.h>
 
@@ -39,7 +39,8 @@ MemoryType choose(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t 
 
 }  // namespace
 
-Context::Context(const InstanceFunctions& instance, const DeviceProfile& profile, vkml::Device name)
+DeviceContext::DeviceContext(const InstanceFunctions& instance, const DeviceProfile& profile,
+                             vkml::Device name)
     : profile_(profile), name_(name) {
   FeatureChain features;
   profile_.link_enabled_features(features);
@@ -64,7 +65,7 @@ Context::Context(const InstanceFunctions& instance, const DeviceProfile& profile
   choose_memory_types();
 }
 
-Context::~Context() {
+DeviceContext::~DeviceContext() {
   if (!vulkan_is_usable()) {
     // A forked child must not touch the parent's objects, and at exit drivers clean up themselves.
     static_cast<void>(queue_.release());
@@ -75,18 +76,18 @@ Context::~Context() {
   vk_.DestroyDevice(device_, nullptr);
 }
 
-MemoryType Context::memory_type(MemoryKind kind) const {
+MemoryType DeviceContext::memory_type(MemoryKind kind) const {
   return memory_types_[static_cast<int>(kind)];
 }
 
-VkBufferUsageFlags Context::buffer_usage() const {
+VkBufferUsageFlags DeviceContext::buffer_usage() const {
   VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                              VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   if (profile_.has_addresses) usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   return usage;
 }
 
-void Context::choose_memory_types() {
+void DeviceContext::choose_memory_types() {
   // Which types a buffer may live in depends on its usage alone, so one probe serves for all.
   auto info = vk_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
   info.size = 65536;

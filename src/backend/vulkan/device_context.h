@@ -33,12 +33,12 @@ struct MemoryType {
   bool is_cached() const { return (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0; }
 };
 
-class Context {
+class DeviceContext {
  public:
-  Context(const InstanceFunctions& instance, const DeviceProfile& profile, vkml::Device name);
-  ~Context();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  DeviceContext(const InstanceFunctions& instance, const DeviceProfile& profile, vkml::Device name);
+  ~DeviceContext();
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
 
   const DeviceProfile& profile() const { return profile_; }
   const DeviceFunctions& vk() const { return vk_; }
