@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "vkml/core/error.h"
-#include "vkml/graph/traversal.h"
+#include "vkml/graph/node_index.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::autograd {

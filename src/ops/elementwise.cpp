@@ -189,6 +189,11 @@ void check_devices(const char* name, std::span<const Value> operands) {
 std::span<const ElementwiseRow> elementwise_rows() { return kRows; }
 const ElementwiseRow& row_of(const graph::OpInfo& op) { return kRows[op.id]; }
 
+ScalarType operand_type(const graph::Node& node) {
+  const bool has_condition = row_of(node.op()).rule == DTypeRule::kSelect;
+  return compute_type(node.source(has_condition ? 1 : 0)->dtype());
+}
+
 const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands) {
   struct Recorded {
     std::once_flag once;

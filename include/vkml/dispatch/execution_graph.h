@@ -103,10 +103,11 @@ struct PlanNode {
   DType dtype = DType::kF32;
   Shape shape;               // of a view: strides over its storage root
   std::vector<int> sources;  // positions in ExecutionGraph::nodes
+  int view_root = -1;             // views: position of the value they show
+  std::int64_t view_offset = 0;   // elements
   Operand input;             // leaves: where the value is (buffer -1 otherwise)
   int scalar = -1;           // scalars: index into the run-time scalars
   int result = -1;           // buffer to write, when kept
-  int site = -1;
 };
 
 /// A place that can fail at run time with IndexError.

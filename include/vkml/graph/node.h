@@ -49,7 +49,7 @@ struct NodeSpec {
   std::uint32_t flags = 0;
 };
 
-class Node {
+class Node : public std::enable_shared_from_this<Node> {
  public:
   Node(NodeSpec&& spec, SourceList&& sources);
   ~Node();

@@ -50,6 +50,9 @@ const ElementwiseRow& row_of(const graph::OpInfo& op);
 /// The program of a row for a compute type, recorded once.
 const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands);
 
+/// The type in which an elementwise node computes: that of its (value) operands.
+ScalarType operand_type(const graph::Node& node);
+
 /// Records an elementwise node: promotes, casts, broadcasts. Throws ShapeError, DTypeError and
 /// DeviceError naming the operator.
 graph::Value apply_elementwise(int row, std::span<const graph::Value> operands);

@@ -1,9 +1,8 @@
-// Walks over graphs. All are iterative: a graph may be a chain of a million nodes.
+// The side table of graph passes: positions of nodes in the order of a walk.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <span>
+#include <cstddef>
 #include <vector>
 
 #include "vkml/graph/node.h"
@@ -19,6 +18,8 @@ class NodeIndex {
   int find(const Node* node) const;
   /// Inserts a new node.
   void insert(const Node* node, int position);
+  /// Moves a node that is there.
+  void update(const Node* node, int position) { entries_[slot_of(node)].position = position; }
   std::size_t size() const { return size_; }
 
  private:
@@ -31,13 +32,5 @@ class NodeIndex {
   std::vector<Entry> entries_;
   std::size_t size_ = 0;
 };
-
-/// Nodes reachable from the roots, sources before users, each once. `enter` decides whether the walk
-/// continues below a node (a node that is not entered is still listed).
-struct Order {
-  std::vector<Node*> nodes;
-  NodeIndex index;
-};
-Order topological_order(std::span<const NodePtr> roots, bool (*enter)(const Node&));
 
 }  // namespace vkml::graph

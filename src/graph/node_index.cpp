@@ -1,4 +1,4 @@
-#include "vkml/graph/traversal.h"
+#include "vkml/graph/node_index.h"
 
 #include <bit>
 #include <utility>
@@ -30,37 +30,6 @@ void NodeIndex::grow() {
   for (const Entry& entry : old) {
     if (entry.node != nullptr) entries_[slot_of(entry.node)] = entry;
   }
-}
-
-Order topological_order(std::span<const NodePtr> roots, bool (*enter)(const Node&)) {
-  constexpr int kOpen = -2;  // on the stack, not yet listed
-  Order order;
-  struct Frame {
-    Node* node;
-    std::size_t next;
-  };
-  std::vector<Frame> stack;
-  NodeIndex seen;
-  const auto visit = [&](Node* node) {
-    if (seen.find(node) != -1) return;
-    seen.insert(node, kOpen);
-    stack.push_back({node, 0});
-  };
-  for (const NodePtr& root : roots) {
-    visit(root.get());
-    while (!stack.empty()) {
-      Frame& frame = stack.back();
-      const auto sources = frame.node->sources();
-      if (frame.next < sources.size() && enter(*frame.node)) {
-        visit(sources[frame.next++].get());
-        continue;
-      }
-      order.index.insert(frame.node, static_cast<int>(order.nodes.size()));
-      order.nodes.push_back(frame.node);
-      stack.pop_back();
-    }
-  }
-  return order;
 }
 
 }  // namespace vkml::graph

@@ -1,0 +1,60 @@
+// Which backends there are, and one instance for each device.
+
+#include <array>
+#include <map>
+#include <mutex>
+
+#include "vkml/core/error.h"
+#include "vkml/dispatch/backend.h"
+
+namespace vkml::dispatch {
+namespace {
+
+struct Entry {
+  BackendFactory factory = nullptr;
+  int (*count)() = nullptr;
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::array<Entry, 2> entries;
+  std::map<int, std::unique_ptr<Backend>> backends;
+};
+
+/// Never destroyed: storages freed while the process exits still need their backend.
+Registry& registry() {
+  static Registry* instance = new Registry;
+  return *instance;
+}
+
+}  // namespace
+
+void register_backend(DeviceKind kind, BackendFactory factory, int (*count)()) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  r.entries[static_cast<std::size_t>(kind)] = {factory, count};
+}
+
+int device_count(DeviceKind kind) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  const Entry& entry = r.entries[static_cast<std::size_t>(kind)];
+  return entry.count == nullptr ? 0 : entry.count();
+}
+
+Backend& backend_for(Device device) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  const int key = static_cast<int>(device.kind) * 256 + device.index;
+  const auto found = r.backends.find(key);
+  if (found != r.backends.end()) return *found->second;
+  const Entry& entry = r.entries[static_cast<std::size_t>(device.kind)];
+  const int count = entry.count == nullptr ? 0 : entry.count();
+  if (device.index >= count) {
+    throw DeviceError("device " + to_string(device) + " is not here: " + std::to_string(count) +
+                      " of its kind found. vkml.devices() lists what is; the CPU always works");
+  }
+  return *r.backends.emplace(key, entry.factory(device.index)).first->second;
+}
+
+}  // namespace vkml::dispatch

@@ -1,0 +1,33 @@
+// Writes the program of one group: links the programs of its members, turns reads of other values
+// into loads, and results that need memory into stores.
+#pragma once
+
+#include <functional>
+
+#include "fuse.h"
+#include "schedule.h"
+#include "vkml/dispatch/execution_graph.h"
+#include "vkml/ops/expr.h"
+
+namespace vkml::dispatch {
+
+/// What a group needs to know of the plan around it.
+struct PlanContext {
+  const Schedule& schedule;
+  const Fusion& fusion;
+  /// The buffer that holds a value: of an input, or of a step that is stored.
+  std::function<int(int position)> buffer_of;
+  /// Index of a scalar step among the run-time scalars.
+  std::function<int(int position)> scalar_of;
+  /// A new place that can raise IndexError.
+  std::function<int(const char* op, std::int64_t extent)> add_site;
+};
+
+/// The kernel of a group whose members are programs, with or without a core.
+Kernel emit_group(const PlanContext& context, const Group& group);
+
+/// A kernel that copies `source` (read at `extents`) into a strided window of `target`'s buffer.
+Kernel emit_copy(const PlanContext& context, int source, const Shape& reader, int target_buffer,
+                 DType dtype, std::int64_t offset, const Extents& strides);
+
+}  // namespace vkml::dispatch

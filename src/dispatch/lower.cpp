@@ -1,0 +1,175 @@
+#include "lower.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "emit.h"
+
+namespace vkml::dispatch {
+namespace {
+
+using graph::Family;
+using graph::Node;
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+class Lowering {
+ public:
+  Lowering(const Schedule& schedule, const Fusion& fusion) : schedule_(schedule), fusion_(fusion) {}
+
+  Lowered run() {
+    const PlanContext context{
+        schedule_, fusion_, [this](int position) { return buffer_of(position); },
+        [this](int position) { return scalar_of(position); },
+        [this](const char* op, std::int64_t extent) {
+          result_.graph.sites.push_back({op, extent});
+          return static_cast<int>(result_.graph.sites.size()) - 1;
+        }};
+    describe_nodes();
+    for (const Group& group : fusion_.groups) {
+      const Family family = schedule_[group.members[0]].node->family();
+      if (family == Family::kConcat) {
+        concat(context, group.members[0]);
+      } else if (family == Family::kViewUpdate) {
+        view_update(context, group.members[0]);
+      } else {
+        add(emit_group(context, group));
+      }
+    }
+    finish_nodes();
+    result_.graph.input_count = static_cast<int>(result_.inputs.size());
+    result_.graph.result_count = static_cast<int>(result_.results.size());
+    return std::move(result_);
+  }
+
+ private:
+  /// Kernels over no elements do nothing, unless they give one value for each empty row.
+  void add(Kernel kernel) {
+    std::int64_t outer = 1;
+    for (int axis = 0; axis < kMaxDims - kernel.reduce_dims; ++axis) outer *= kernel.space[at(axis)];
+    const bool has_row_results = kernel.reduce_dims > 0 && outer > 0;
+    if (numel(kernel.space) == 0 && !has_row_results) return;
+    if (kernel.stores.empty()) return;
+    result_.graph.kernels.push_back(std::move(kernel));
+  }
+
+  int buffer_of(int position) {
+    const auto [entry, added] =
+        buffers_.try_emplace(position, static_cast<int>(result_.graph.buffers.size()));
+    if (!added) return entry->second;
+    const Step& step = schedule_[position];
+    Buffer buffer;
+    buffer.bytes = step.node->numel() * static_cast<std::int64_t>(size_of(step.node->dtype()));
+    if (step.role == Role::kInput) {
+      buffer.kind = BufferKind::kInput;
+      buffer.binding = static_cast<int>(result_.inputs.size());
+      result_.inputs.push_back(position);
+    } else if (step.kept) {
+      buffer.kind = BufferKind::kResult;
+      buffer.binding = static_cast<int>(result_.results.size());
+      result_.results.push_back(position);
+    }
+    const int index = entry->second;
+    result_.graph.buffers.push_back(buffer);
+    if (buffer.kind == BufferKind::kResult && fusion_.donated[at(position)]) {
+      const int old = schedule_.index.find(step.node->source(0).get());
+      const int donor = buffer_of(old);
+      result_.graph.buffers[at(index)].donor = result_.graph.buffers[at(donor)].binding;
+    }
+    return index;
+  }
+
+  int scalar_of(int position) {
+    const auto [entry, added] =
+        scalars_.try_emplace(position, static_cast<int>(result_.scalars.size()));
+    if (added) {
+      result_.scalars.push_back(position);
+      result_.graph.scalars.push_back(ops::compute_type(schedule_[position].node->dtype()));
+    }
+    return entry->second;
+  }
+
+  void concat(const PlanContext& context, int position) {
+    const Node& node = *schedule_[position].node;
+    const int axis = static_cast<int>(node.attributes()[0]);
+    const Extents strides = dense_strides(padded(node.shape()));
+    const std::int64_t along = strides[at(axis + kMaxDims - node.shape().rank())];
+    const int buffer = buffer_of(position);
+    std::int64_t start = 0;
+    for (const int source : schedule_.sources_of(position)) {
+      const Shape& part = schedule_[source].node->shape();
+      Kernel kernel = emit_copy(context, source, part, buffer, node.dtype(), start * along, strides);
+      kernel.nodes = {position};
+      add(std::move(kernel));
+      start += part[axis];
+    }
+  }
+
+  void view_update(const PlanContext& context, int position) {
+    const Node& node = *schedule_[position].node;
+    const auto sources = schedule_.sources_of(position);
+    const int buffer = buffer_of(position);
+    Kernel base = emit_copy(context, sources[0], node.shape(), buffer, node.dtype(), 0,
+                            dense_strides(padded(node.shape())));
+    base.nodes = {position};
+    add(std::move(base));
+    const Shape& window = schedule_[sources[1]].node->shape();
+    Extents strides{0, 0, 0, 0};
+    for (int axis = 0; axis < window.rank(); ++axis) {
+      if (window[axis] != 1) strides[at(axis + kMaxDims - window.rank())] = node.attributes()[axis + 1];
+    }
+    Kernel update = emit_copy(context, sources[1], window, buffer, node.dtype(), node.attributes()[0],
+                              strides);
+    update.nodes = {position};
+    add(std::move(update));
+  }
+
+  void describe_nodes() {
+    for (int i = 0; i < schedule_.size(); ++i) {
+      const Step& step = schedule_[i];
+      PlanNode node;
+      node.op = &step.node->op();
+      node.attributes = step.node->attributes();
+      node.dtype = step.node->dtype();
+      node.shape = step.node->shape();
+      for (const int source : schedule_.sources_of(i)) node.sources.push_back(source);
+      if (step.role == Role::kAlias) {
+        node.view_root = root_of(schedule_, i);
+        node.view_offset =
+            step.node->view_offset() / static_cast<std::int64_t>(size_of(step.node->dtype()));
+      }
+      if (step.role == Role::kInput) {
+        const auto element = static_cast<std::int64_t>(size_of(node.dtype));
+        node.input.buffer = buffer_of(i);
+        node.input.dtype = node.dtype;
+        node.input.extents = padded(node.shape);
+        const int shift = kMaxDims - node.shape.rank();
+        for (int axis = 0; axis < node.shape.rank(); ++axis) {
+          node.input.strides[at(axis + shift)] = node.shape.stride(axis) / element;
+        }
+      }
+      if (step.role == Role::kScalar) node.scalar = scalar_of(i);
+      result_.graph.nodes.push_back(std::move(node));
+    }
+  }
+
+  void finish_nodes() {
+    for (int i = 0; i < schedule_.size(); ++i) {
+      const Step& step = schedule_[i];
+      const bool computed = step.role == Role::kCompute || step.role == Role::kScalar;
+      if (step.kept && computed) result_.graph.nodes[at(i)].result = buffer_of(i);
+    }
+  }
+
+  const Schedule& schedule_;
+  const Fusion& fusion_;
+  Lowered result_;
+  std::unordered_map<int, int> buffers_;
+  std::unordered_map<int, int> scalars_;
+};
+
+}  // namespace
+
+Lowered lower(const Schedule& schedule, const Fusion& fusion) { return Lowering(schedule, fusion).run(); }
+
+}  // namespace vkml::dispatch

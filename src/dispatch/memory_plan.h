@@ -1,0 +1,12 @@
+// Offsets of temporaries in one arena, from the kernels that write and read them.
+#pragma once
+
+#include "vkml/dispatch/execution_graph.h"
+
+namespace vkml::dispatch {
+
+/// Gives every temporary buffer an offset such that buffers that are alive at the same kernel do not
+/// overlap, and sets arena_bytes. Largest first, each at the lowest offset that fits.
+void plan_memory(ExecutionGraph& graph);
+
+}  // namespace vkml::dispatch

@@ -1,0 +1,40 @@
+// Compiled plans by structure. A hash hit is confirmed by comparing the whole key; the least
+// recently used plans go when the cache is full.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "plan_key.h"
+#include "vkml/dispatch/backend.h"
+
+namespace vkml::dispatch {
+
+struct Plan {
+  PlanKey key;
+  std::shared_ptr<Executable> executable;  // null: nothing to run
+  std::vector<int> inputs;                 // positions in the schedule, by binding
+  std::vector<int> results;
+  std::vector<int> scalars;
+  std::vector<int> donors;  // by result: the input binding whose block it overwrites, or -1
+  std::int64_t kernel_count = 0;
+};
+
+class PlanCache {
+ public:
+  std::shared_ptr<Plan> find(const PlanKey& key);
+  void insert(std::shared_ptr<Plan> plan);
+  void clear();
+  std::int64_t size() const { return static_cast<std::int64_t>(recent_.size()); }
+
+ private:
+  static constexpr std::size_t kCapacityWords = std::size_t{8} << 20;
+  using Recent = std::list<std::shared_ptr<Plan>>;
+  Recent recent_;  // most recent first
+  std::unordered_multimap<std::uint64_t, Recent::iterator> by_hash_;
+  std::size_t words_ = 0;
+};
+
+}  // namespace vkml::dispatch

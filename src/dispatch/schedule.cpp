@@ -1,0 +1,150 @@
+#include "schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace vkml::dispatch {
+namespace {
+
+using graph::Family;
+using graph::Node;
+using graph::NodePtr;
+
+bool is_available(const Node& node) {
+  return node.is_computed() || (node.is_view() && node.view_src()->is_computed());
+}
+
+/// Sources that forward evaluation needs: of a custom gradient's alias, the first.
+std::span<const NodePtr> forward_sources(const Node& node) {
+  const auto sources = node.sources();
+  return node.family() == Family::kCustom ? sources.first(1) : sources;
+}
+
+Role role_of(const Node& node) {
+  if (is_available(node)) return Role::kInput;
+  if (node.family() == Family::kScalar) return Role::kScalar;
+  return node.is_view() ? Role::kAlias : Role::kCompute;
+}
+
+/// Structural results are dear; elementwise ones are recomputed from them.
+bool worth_keeping(const Node& node) {
+  switch (node.family()) {
+    case Family::kReduce:
+    case Family::kCore:
+    case Family::kConcat:
+    case Family::kViewUpdate: return true;
+    default: return false;
+  }
+}
+
+void number_storage_classes(Schedule& schedule) {
+  std::vector<std::pair<const Storage*, int>> blocks;
+  for (int i = 0; i < schedule.size(); ++i) {
+    if (schedule[i].role != Role::kInput) continue;
+    const Node& node = *schedule[i].node;
+    blocks.emplace_back((node.is_computed() ? node : *node.view_src()).storage().get(), i);
+  }
+  std::ranges::sort(blocks);
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    const bool repeated = k > 0 && blocks[k].first == blocks[k - 1].first;
+    schedule[blocks[k].second].storage_class =
+        repeated ? schedule[blocks[k - 1].second].storage_class : blocks[k].second;
+  }
+}
+
+bool may_donate(const Step& step) {
+  if (step.role != Role::kCompute || step.node->family() != Family::kAssign) return false;
+  const NodePtr& old = step.node->source(0);
+  return old->is_computed() && !old->is_view() && !old->storage()->is_exported() &&
+         old->storage().use_count() == 1;
+}
+
+/// An assignment may overwrite the old block when, once this graph has run, nobody can read the old
+/// value: its storage belongs to one node alone, and every reference to that node comes from nodes
+/// of this graph that will have given up their sources.
+void find_donations(Schedule& schedule) {
+  if (std::ranges::none_of(schedule.steps, may_donate)) return;
+  std::vector<long> references(schedule.steps.size());
+  std::vector<bool> outlived(schedule.steps.size());
+  const auto count = [&](const NodePtr& held, bool keeps) {
+    const int position = schedule.index.find(held.get());
+    if (position < 0) return;
+    ++references[static_cast<std::size_t>(position)];
+    if (keeps) outlived[static_cast<std::size_t>(position)] = true;
+  };
+  for (const Step& step : schedule.steps) {
+    if (step.node->is_computed()) continue;
+    for (const NodePtr& source : step.node->sources()) count(source, step.node->requires_grad());
+    if (step.node->is_view()) count(step.node->view_src(), step.node->requires_grad());
+  }
+  for (Step& step : schedule.steps) {
+    if (!may_donate(step)) continue;
+    const NodePtr& old = step.node->source(0);
+    const auto position = static_cast<std::size_t>(schedule.index.find(old.get()));
+    step.donates = !outlived[position] && references[position] == old.use_count();
+  }
+}
+
+}  // namespace
+
+Schedule make_schedule(std::span<const NodePtr> roots, bool keep_for_backward) {
+  constexpr int kOpen = -2;
+  Schedule schedule;
+  struct Frame {
+    Node* node;
+    std::uint32_t next;
+  };
+  std::vector<Frame> stack;
+  const auto visit = [&](Node* node) {
+    if (schedule.index.find(node) != -1) return;
+    schedule.index.insert(node, kOpen);
+    stack.push_back({node, 0});
+  };
+  for (const NodePtr& root : roots) {
+    visit(root.get());
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      Node* node = frame.node;
+      const Role role = role_of(*node);
+      if (role == Role::kCompute || role == Role::kAlias) {
+        const auto sources = forward_sources(*node);
+        if (frame.next < sources.size()) {
+          Node* source = sources[frame.next++].get();
+          visit(source);
+          continue;
+        }
+      }
+      Step step;
+      step.node = node;
+      step.role = role;
+      step.first_source = static_cast<int>(schedule.sources.size());
+      if (role == Role::kCompute || role == Role::kAlias) {
+        for (const NodePtr& source : forward_sources(*node)) {
+          schedule.sources.push_back(schedule.index.find(source.get()));
+        }
+        step.source_count = static_cast<int>(schedule.sources.size()) - step.first_source;
+        step.kept = node->has_slot() ||
+                    (keep_for_backward && node->requires_grad() && worth_keeping(*node));
+      } else if (role == Role::kScalar) {
+        step.kept = node->has_slot();
+      }
+      schedule.index.update(node, schedule.size());
+      schedule.steps.push_back(step);
+      stack.pop_back();
+    }
+    Step& step = schedule[schedule.index.find(root.get())];
+    if (step.role != Role::kInput) step.kept = true;
+  }
+  // A kept view keeps its root.
+  for (int i = 0; i < schedule.size(); ++i) {
+    const Step& step = schedule[i];
+    if (step.role == Role::kAlias && step.kept) {
+      schedule[schedule.index.find(step.node->view_src().get())].kept = true;
+    }
+  }
+  number_storage_classes(schedule);
+  find_donations(schedule);
+  return schedule;
+}
+
+}  // namespace vkml::dispatch
