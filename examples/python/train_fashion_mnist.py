@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 import signal
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from typing import Any
 
 import vkml
 from vkml import nn, optim
-from vkml.data import DataLoader, TensorDataset
+from vkml.data import DataLoader, Generator, TensorDataset
 from vkml.data.fashion_mnist import CLASSES, FashionMnist, load_fashion_mnist
 from vkml.nn import functional as F
 
@@ -80,39 +81,33 @@ class UsageError(Exception):
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Reads the command line. Settings that were not given are None."""
-    parser = argparse.ArgumentParser(
-        description="Trains a classifier on Fashion-MNIST.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-    )
+    """Reads the command line. Settings that a checkpoint may give too are None by default."""
+    parser = argparse.ArgumentParser(description="Trains a classifier on Fashion-MNIST.")
+    add = parser.add_argument
     positive = _integer_from(1)
-    parser.add_argument("--model", choices=sorted(MODELS), help="the network (default: mlp)")
-    parser.add_argument("--epochs", type=positive, help="passes over the data (mlp: 10, cnn: 5)")
-    parser.add_argument("--batch", type=positive, help="images in a step (default: 128)")
-    parser.add_argument("--seed", type=_integer_from(0), help="of all randomness (default: 0)")
-    parser.add_argument(
+    add("--model", choices=sorted(MODELS), help="the network (default: mlp)")
+    add("--epochs", type=positive, help=f"passes over the data ({_defaults('epochs')})")
+    add("--batch", type=positive, help=f"images in a step ({_defaults('batch')})")
+    add("--seed", type=_integer_from(0), help=f"of all randomness ({_defaults('seed')})")
+    add(
         "--device",
         default="auto",
-        help="auto, cpu, vulkan or vulkan:1; auto takes a real GPU if there is one, else the CPU",
+        help="cpu, vulkan, vulkan:1, or auto: a real GPU if there is one, else cpu (default: auto)",
     )
-    parser.add_argument(
+    add(
         "--data",
         type=Path,
-        default=None,
-        help="folder with the IDX files; None for Debian's package dataset-fashion-mnist",
+        help="folder with the IDX files (default: that of Debian's dataset-fashion-mnist)",
     )
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for results")
-    parser.add_argument(
-        "--resume", action="store_true", default=False, help="continue the run in --out"
-    )
-    parser.add_argument(
-        "--eager", action="store_true", default=False, help="run each operator at once"
-    )
-    options = parser.parse_args(arguments)
-    for name in ("model", "epochs", "batch", "seed"):
-        setattr(options, name, getattr(options, name, None))
-    return options
+    add("--out", type=Path, default=Path("out"), help="folder for results (default: out)")
+    add("--resume", action="store_true", help="continue the run in --out")
+    add("--eager", action="store_true", help="run each operator at once, to find faults")
+    return parser.parse_args(arguments)
+
+
+def _defaults(name: str) -> str:
+    values = (f"{settings[name]} for {model}" for model, settings in DEFAULTS.items())
+    return f"default: {', '.join(values)}"
 
 
 def _integer_from(least: int) -> Any:
@@ -195,20 +190,24 @@ class Run:
     model: nn.Module
     optimizer: optim.Optimizer
     schedule: optim.lr_scheduler.LRScheduler
+    order: Generator  # of the images in each epoch
     step: int = 0
     totals: Totals = field(default_factory=Totals)
     history: list[dict[str, float]] = field(default_factory=list)
 
     @staticmethod
-    def begin(settings: dict[str, Any], steps: int) -> Run:
-        """A run at its first step, with freshly drawn weights."""
+    def begin(settings: dict[str, Any], images: int) -> Run:
+        """A run on so many images at its first step, with freshly drawn weights."""
         vkml.manual_seed(settings["seed"])
         model = MODELS[settings["model"]]()
         optimizer = optim.Adam(model.parameters())
         schedule = optim.lr_scheduler.OneCycleLR(
-            optimizer, PEAK_LEARNING_RATE[settings["model"]], total_steps=steps
+            optimizer,
+            PEAK_LEARNING_RATE[settings["model"]],
+            epochs=settings["epochs"],
+            steps_per_epoch=math.ceil(images / settings["batch"]),
         )
-        return Run(settings, model, optimizer, schedule)
+        return Run(settings, model, optimizer, schedule, Generator(settings["seed"]))
 
     def save(self, path: Path) -> None:
         """Writes the run to a file, from which `restore` continues it exactly."""
@@ -317,7 +316,7 @@ def train_epoch(run: Run, loader: DataLoader, epoch: int, bar: Any, interrupt: I
     batches = len(loader)
     done = run.step - epoch * batches
     # Each epoch has an order of its own, which depends on the seed and the epoch alone.
-    loader.generator.draws = epoch
+    run.order.draws = epoch
     loss_sum, correct, waiting = 0.0, 0, 0
     for batch, (images, labels) in enumerate(islice(loader, done, None), start=done + 1):
         run.optimizer.zero_grad()
@@ -326,6 +325,7 @@ def train_epoch(run: Run, loader: DataLoader, epoch: int, bar: Any, interrupt: I
         loss.backward()
         run.optimizer.step()
         run.schedule.step()
+        run.step += 1
         count = images.shape[0]
         loss_sum = loss_sum + loss.detach() * count
         correct = correct + (logits.detach().argmax(1) == labels).sum()
@@ -399,10 +399,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = load_fashion_mnist(options.data)
     training = to_tensors(data.train_images, data.train_labels)
     test = to_tensors(data.test_images, data.test_labels)
-    loader = DataLoader(training, settings["batch"], shuffle=True, generator=settings["seed"])
-    run = Run.begin(settings, settings["epochs"] * len(loader))
+    run = Run.begin(settings, len(training))
     if saved is not None:
         run.restore(saved)
+    loader = DataLoader(training, settings["batch"], shuffle=True, generator=run.order)
 
     described = ", ".join(f"{name} {value}" for name, value in settings.items())
     print(f"device: {device}; {described}", flush=True)

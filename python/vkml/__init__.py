@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from vkml import pickling as _pickling  # noqa: F401 (registers tensors with pickle)
+
 # Everything the native module offers, because a new row of the table of operators must appear here
 # by itself.
 from vkml._vkml import *  # noqa: F403

@@ -7,7 +7,7 @@ here set the flag and put the old value back, also when the block raises.
 from __future__ import annotations
 
 from contextlib import ContextDecorator
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vkml import _vkml
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+Function = TypeVar("Function", bound="Callable[..., Any]")
 
 is_grad_enabled = _vkml.is_grad_enabled
 
@@ -67,9 +66,9 @@ class set_grad_enabled(_GradMode):  # noqa: N801 (PyTorch's name)
         self._before = _vkml.is_grad_enabled()
         _vkml.set_grad_enabled(mode)
 
-    def __call__(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    def __call__(self, func: Function) -> Function:
         _vkml.set_grad_enabled(self._before)  # a decorator acts only inside its function
-        return super().__call__(function)
+        return super().__call__(func)
 
     def __enter__(self) -> None:
         self._previous.append(self._before)

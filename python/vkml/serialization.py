@@ -242,7 +242,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, dict[
     try:
         contents = Path(path).read_bytes()
         # Checks lengths, offsets, overlaps, types and coverage, everything but repeated names.
-        entries = safetensors.deserialize(contents)
+        entries = safetensors.deserialize(contents)  # type: ignore[no-untyped-call]
         header = _header(contents)
     except OSError as error:
         raise FileError(f"[load] {path}: cannot read: {error.strerror or error}.") from error

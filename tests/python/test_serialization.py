@@ -1,7 +1,9 @@
 """safetensors files: round trips, other readers and writers, and every kind of damage."""
 
+import copy
 import json
 import os
+import pickle
 import struct
 
 import numpy as np
@@ -96,6 +98,23 @@ def test_what_cannot_be_saved_is_refused_and_nothing_written(tmp_path):
         with pytest.raises(vkml.ArgumentError):
             vkml.save(value, path)
     assert os.listdir(tmp_path) == []
+
+
+# Pickle and deepcopy.
+
+
+def test_tensors_and_modules_are_copied_and_pickled(device):
+    model = nn.Sequential(nn.Linear(2, 3, device=device), nn.BatchNorm1d(3, device=device))
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert isinstance(other[0].weight, nn.Parameter)
+        assert other[0].weight is not model[0].weight
+        assert other[0].weight.requires_grad
+        assert {n: t.tolist() for n, t in other.state_dict().items()} == {
+            n: t.tolist() for n, t in model.state_dict().items()
+        }
+    tensor = vkml.tensor([1.0, -2.5], device=device).to(vkml.bfloat16)
+    other = pickle.loads(pickle.dumps(tensor))
+    assert (other.dtype, other.device, other.tolist()) == (vkml.bfloat16, device, [1.0, -2.5])
 
 
 # Files that cannot be written.

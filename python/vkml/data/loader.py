@@ -7,7 +7,7 @@ Any other dataset is read item by item, here or, with `num_workers`, in processe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import vkml
@@ -136,6 +136,6 @@ def _rows(tensor: Tensor, numbers: Tensor) -> Tensor:
 
 
 def _length(sampler: Iterable[int]) -> int:
-    if not hasattr(sampler, "__len__"):
+    if not isinstance(sampler, Sized):
         raise TypeError("the length of a DataLoader is unknown: its sampler has no __len__")
     return len(sampler)

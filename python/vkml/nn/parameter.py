@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from vkml import Tensor, no_grad
+from vkml.pickling import State, rebuild, state_of
 
 
 class Parameter(Tensor):
@@ -23,3 +27,10 @@ class Parameter(Tensor):
         return f"Parameter containing:\n{super().__repr__()}"
 
     __hash__ = Tensor.__hash__
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., Parameter], State]:
+        return _rebuild, state_of(self)
+
+
+def _rebuild(array: Any, dtype: str, device: str, requires_grad: bool) -> Parameter:
+    return Parameter(rebuild(array, dtype, device, False), requires_grad)

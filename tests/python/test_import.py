@@ -1,0 +1,60 @@
+"""`import vkml` is light: no NumPy, no Vulkan loader needed, under 0.1 s."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import vkml
+
+
+def python(code, **environment):
+    """Runs code in a fresh interpreter that finds the same vkML; returns what it prints."""
+    path = str(Path(vkml.__file__).parents[1])
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+    )
+    return result.stdout.strip()
+
+
+def test_import_brings_in_no_numpy():
+    code = "import sys, vkml, vkml.nn, vkml.optim, vkml.data; print('numpy' in sys.modules)"
+    assert python(code) == "False"
+
+
+def test_lists_and_arithmetic_need_no_numpy():
+    code = "import sys, vkml; print((vkml.tensor([1.0]) * 2).tolist(), 'numpy' in sys.modules)"
+    assert python(code) == "[2.0] False"
+
+
+def test_import_takes_less_than_a_tenth_of_a_second():
+    def shortest(code):
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            python(code)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert shortest("import vkml") - shortest("pass") < 0.1
+
+
+def test_import_and_exit_without_use():
+    assert python("import vkml") == ""
+
+
+@pytest.mark.parametrize("name", ["nn", "optim", "data", "save", "load"])
+def test_parts_load_at_first_use(name):
+    assert python(f"import vkml; print(vkml.{name}.__name__.rpartition('.')[2])") == name
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = vkml.nothing
