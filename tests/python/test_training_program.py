@@ -66,6 +66,13 @@ def test_one_epoch_writes_all_results_and_ends_with_the_accuracy(tmp_path):
 
 
 @needs_data
+def test_default_settings_reach_88_percent(tmp_path):
+    result = run("--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout.split()[-2]) >= 88.0
+
+
+@needs_data
 def test_interrupted_and_resumed_run_equals_an_uninterrupted_one(tmp_path):
     settings = ["--epochs", 2, "--batch", 500, "--seed", 7]
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -226,10 +226,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
         raise vkml.ArgumentError(f"[dropout] p is {p}. Pass a probability in [0, 1].")
     if not training or p == 0.0:
         return input
-    if p == 1.0:
-        return input * 0.0
-    kept = vkml.rand(input.shape, device=input.device) >= p
-    return vkml.where(kept, input * (1.0 / (1.0 - p)), vkml.zeros_like(input))
+    return vkml.dropout(input, p)
 
 
 # Pooling and padding.
@@ -241,7 +238,6 @@ def max_pool2d(
     stride: IntOrPair | None = None,
     padding: IntOrPair = 0,
     dilation: IntOrPair = 1,
-    ceil_mode: bool = False,
 ) -> Tensor:
     """The largest element of each window; padding never wins.
 
@@ -251,7 +247,6 @@ def max_pool2d(
         stride: Steps of the window; `kernel_size` if None.
         padding: Elements added on each side, smaller than every number.
         dilation: Distance between window elements.
-        ceil_mode: Whether windows that only partly fit count.
     """
     kernel = _pair(kernel_size)
     return vkml.max_pool2d(
@@ -260,7 +255,6 @@ def max_pool2d(
         kernel if stride is None else _pair(stride),
         _pair(padding),
         _pair(dilation),
-        ceil_mode,
     )
 
 
@@ -269,7 +263,7 @@ def avg_pool2d(
     kernel_size: IntOrPair,
     stride: IntOrPair | None = None,
     padding: IntOrPair = 0,
-    ceil_mode: bool = False,
+    *,
     count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window.
@@ -279,7 +273,6 @@ def avg_pool2d(
         kernel_size: Window extents, for both axes or for each.
         stride: Steps of the window; `kernel_size` if None.
         padding: Zeros added on each side.
-        ceil_mode: Whether windows that only partly fit count.
         count_include_pad: Whether padding counts as elements of the mean.
     """
     kernel = _pair(kernel_size)
@@ -288,7 +281,6 @@ def avg_pool2d(
         kernel,
         kernel if stride is None else _pair(stride),
         _pair(padding),
-        ceil_mode,
         count_include_pad,
     )
 
@@ -353,13 +345,7 @@ def layer_norm(
             f"[layer_norm] normalized_shape {shape} is not the end of the input's shape "
             f"{tuple(input.shape)}."
         )
-    axes = tuple(range(-len(shape), 0))
-    centered = input - input.mean(axes, keepdim=True)
-    variance = (centered * centered).mean(axes, keepdim=True)
-    result = centered * (variance + eps).rsqrt()
-    if weight is not None:
-        result = result * weight
-    return result if bias is None else result + bias
+    return vkml.layer_norm(input, shape, weight, bias, eps)
 
 
 def batch_norm(

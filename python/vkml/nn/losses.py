@@ -9,16 +9,18 @@ import vkml
 from vkml import Tensor
 
 
+def _check_reduction(reduction: str, operator: str) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        raise vkml.ArgumentError(
+            f"[{operator}] reduction is {reduction!r}. Pass 'mean', 'sum' or 'none'."
+        )
+
+
 def _reduce(loss: Tensor, reduction: str, operator: str) -> Tensor:
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
+    _check_reduction(reduction, operator)
     if reduction == "none":
         return loss
-    raise vkml.ArgumentError(
-        f"[{operator}] reduction is {reduction!r}. Pass 'mean', 'sum' or 'none'."
-    )
+    return loss.mean() if reduction == "mean" else loss.sum()
 
 
 def _check_same_shape(input: Tensor, target: Tensor, operator: str) -> None:
@@ -71,9 +73,8 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Cross entropy of probabilities in [0, 1]; each logarithm is at least -100."""
     _check_same_shape(input, target, "binary_cross_entropy")
-    floor = vkml.full((), -100.0, dtype=input.dtype, device=input.device)
-    log_one = vkml.maximum(input.log(), floor)
-    log_zero = vkml.maximum((1 - input).log(), floor)
+    log_one = vkml.maximum(input.log(), -100.0)
+    log_zero = vkml.maximum((1 - input).log(), -100.0)
     loss = -(target * log_one + (1 - target) * log_zero)
     if weight is not None:
         loss = loss * weight
@@ -126,8 +127,8 @@ def cross_entropy(
             shaped as `input`.
         weight: A factor for each class. The mean is weighted with it too.
         ignore_index: The class number of rows that count for nothing.
-        reduction: `mean`, `sum` or `none`. The mean over no rows at all (every row ignored) is 0
-            with zero gradients, where PyTorch gives NaN.
+        reduction: `mean`, `sum` or `none`. The mean over no rows at all (every row ignored) is
+            NaN, as 0 / 0.
         label_smoothing: The share of each target that is spread evenly over all classes.
 
     Raises:
@@ -137,14 +138,14 @@ def cross_entropy(
         raise vkml.ArgumentError(
             f"[cross_entropy] label_smoothing is {label_smoothing}. Pass a number in [0, 1]."
         )
-    axis = 1 if input.ndim > 1 else 0
-    log_probability = vkml.log_softmax(input, axis)
     if target.dtype.is_floating_point:
-        return _cross_entropy_of_probabilities(
-            log_probability, target, axis, weight, reduction, label_smoothing
-        )
-    return _negative_log_likelihood(
-        log_probability,
+        return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
+    _check_classes(input, target, "cross_entropy")
+    if weight is None:
+        _check_reduction(reduction, "cross_entropy")
+        return vkml.cross_entropy(input, target, reduction, ignore_index, label_smoothing)
+    return _weighted_cross_entropy(
+        vkml.log_softmax(input, _class_axis(input)),
         target,
         weight,
         ignore_index,
@@ -163,63 +164,67 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Negative log likelihood, from log probabilities; arguments as `cross_entropy`."""
-    return _negative_log_likelihood(input, target, weight, ignore_index, reduction, 0.0, "nll_loss")
+    _check_classes(input, target, "nll_loss")
+    if weight is None:
+        classes = input.shape[_class_axis(input)]
+        weight = vkml.ones((classes,), dtype=input.dtype, device=input.device)
+    return _weighted_cross_entropy(input, target, weight, ignore_index, reduction, 0.0, "nll_loss")
 
 
-def _along_axis(values: Tensor, axis: int, ndim: int) -> Tensor:
-    """A vector, shaped to broadcast along one axis of a tensor of `ndim` axes."""
-    return values.reshape(*(-1 if i == axis else 1 for i in range(ndim)))
+def _class_axis(input: Tensor) -> int:
+    return 1 if input.ndim > 1 else 0
+
+
+def _check_classes(input: Tensor, target: Tensor, operator: str) -> None:
+    axis = _class_axis(input)
+    expected = tuple(input.shape[:axis]) + tuple(input.shape[axis + 1 :])
+    if tuple(target.shape) != expected:
+        raise vkml.ShapeError(
+            f"[{operator}] input has shape {tuple(input.shape)}, so class numbers have shape "
+            f"{expected}, but target has {tuple(target.shape)}."
+        )
+
+
+def _along_classes(weight: Tensor, input: Tensor) -> Tensor:
+    """A factor for each class, shaped to broadcast over `input`."""
+    axis = _class_axis(input)
+    return weight.reshape(*(-1 if i == axis else 1 for i in range(input.ndim)))
 
 
 def _cross_entropy_of_probabilities(
-    log_probability: Tensor,
-    target: Tensor,
-    axis: int,
-    weight: Tensor | None,
-    reduction: str,
-    label_smoothing: float,
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, label_smoothing: float
 ) -> Tensor:
-    _check_same_shape(log_probability, target, "cross_entropy")
+    _check_same_shape(input, target, "cross_entropy")
+    axis = _class_axis(input)
     if label_smoothing > 0.0:
-        classes = log_probability.shape[axis]
-        target = target * (1.0 - label_smoothing) + label_smoothing / classes
-    share = target * log_probability
+        target = target * (1.0 - label_smoothing) + label_smoothing / input.shape[axis]
+    share = target * vkml.log_softmax(input, axis)
     if weight is not None:
-        share = share * _along_axis(weight, axis, share.ndim)
+        share = share * _along_classes(weight, input)
     return _reduce(-share.sum(axis), reduction, "cross_entropy")
 
 
-def _negative_log_likelihood(
+def _weighted_cross_entropy(
     log_probability: Tensor,
     target: Tensor,
-    weight: Tensor | None,
+    weight: Tensor,
     ignore_index: int,
     reduction: str,
     label_smoothing: float,
     operator: str,
 ) -> Tensor:
-    axis = 1 if log_probability.ndim > 1 else 0
-    expected = log_probability.shape[:axis] + log_probability.shape[axis + 1 :]
-    if tuple(target.shape) != tuple(expected):
-        raise vkml.ShapeError(
-            f"[{operator}] input has shape {tuple(log_probability.shape)}, so class numbers have "
-            f"shape {tuple(expected)}, but target has {tuple(target.shape)}."
-        )
+    axis = _class_axis(log_probability)
     kept = target != ignore_index
     # Ignored rows may hold any number: they look up class 0, and are masked afterwards.
-    row_class = vkml.where(kept, target, vkml.zeros_like(target)).unsqueeze(axis)
+    row_class = vkml.where(kept, target, 0).unsqueeze(axis)
     loss = -vkml.gather(log_probability, axis, row_class).squeeze(axis)
-    row_weight = kept.to(loss.dtype)
-    if weight is not None:
-        row_weight = row_weight * vkml.gather(weight, 0, row_class.flatten()).reshape(loss.shape)
-    loss = vkml.where(kept, loss * row_weight, vkml.zeros_like(loss))
+    row_weight = vkml.gather(weight, 0, row_class.flatten()).reshape(*loss.shape)
+    row_weight = vkml.where(kept, row_weight, 0.0)
+    loss = vkml.where(kept, loss, 0.0) * row_weight
     if label_smoothing > 0.0:
-        spread = log_probability
-        if weight is not None:
-            spread = spread * _along_axis(weight, axis, spread.ndim)
-        even = vkml.where(kept, -spread.mean(axis), vkml.zeros_like(loss))
+        spread = -(log_probability * _along_classes(weight, log_probability)).mean(axis)
+        even = vkml.where(kept, spread, 0.0)
         loss = (1.0 - label_smoothing) * loss + label_smoothing * even
     if reduction == "mean":
-        total = row_weight.sum()
-        return loss.sum() / vkml.where(total > 0, total, vkml.ones_like(total))
+        return loss.sum() / row_weight.sum()
     return _reduce(loss, reduction, operator)

@@ -17,15 +17,12 @@ class MaxPool2d(Module):
         stride: IntOrPair | None = None,
         padding: IntOrPair = 0,
         dilation: IntOrPair = 1,
-        *,
-        ceil_mode: bool = False,
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding
         self.dilation = dilation
-        self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, channels, height, width) to fewer rows and columns."""
@@ -35,14 +32,13 @@ class MaxPool2d(Module):
             self.stride,
             self.padding,
             self.dilation,
-            ceil_mode=self.ceil_mode,
         )
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+            f"dilation={self.dilation}"
         )
 
 
@@ -54,14 +50,13 @@ class AvgPool2d(Module):
         kernel_size: IntOrPair,
         stride: IntOrPair | None = None,
         padding: IntOrPair = 0,
-        ceil_mode: bool = False,
+        *,
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding
-        self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
@@ -71,8 +66,7 @@ class AvgPool2d(Module):
             self.kernel_size,
             self.stride,
             self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
+            count_include_pad=self.count_include_pad,
         )
 
     def extra_repr(self) -> str:
