@@ -42,6 +42,16 @@ int device_count(DeviceKind kind) {
   return entry.count == nullptr ? 0 : entry.count();
 }
 
+std::vector<Device> devices_in_use() {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  std::vector<Device> devices;
+  for (const auto& [key, backend] : r.backends) {
+    devices.push_back({static_cast<DeviceKind>(key / 256), static_cast<std::uint8_t>(key % 256)});
+  }
+  return devices;
+}
+
 Backend& backend_for(Device device) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);

@@ -115,7 +115,18 @@ Value view_update(const Value& base, const Value& value, const Window& window) {
                 base.shape().extents(), base.dtype(), base.device(), attributes);
 }
 
-Value assign(const Value& old, const Value& value) {
+Window window_between(const Value& dense, const Value& view) {
+  const auto element = static_cast<std::int64_t>(size_of(dense.dtype()));
+  const auto start = [](const Value& v) { return v->is_view() ? v->view_offset() : 0; };
+  Window window;
+  window.offset = (start(view) - start(dense)) / element;
+  for (int axis = 0; axis < view.rank(); ++axis) {
+    window.strides[static_cast<std::size_t>(axis)] = view.shape().stride(axis) / element;
+  }
+  return window;
+}
+
+Value assign(const Value& old, const Value& value, std::uint32_t flags) {
   if (old.device() != value.device()) {
     throw DeviceError(fmt::format("[assign_] destination is on {}, value on {}",
                                   to_string(old.device()), to_string(value.device())));
@@ -134,7 +145,7 @@ Value assign(const Value& old, const Value& value) {
                                  old.shape().to_string()));
   }
   return record(kAssignOp, {old.node(), value.node()}, old.shape().extents(), old.dtype(),
-                old.device());
+                old.device(), {}, flags);
 }
 
 }  // namespace vkml::graph

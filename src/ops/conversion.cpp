@@ -69,6 +69,10 @@ Value scalar(double value, DType dtype, Device device) {
   return make_scalar(payload_of(value, dtype), dtype, device, false);
 }
 
+Value scalar_on(const Value& number, Device device) {
+  return make_scalar(number->attributes()[0], number.dtype(), device, number->is_weak());
+}
+
 Value cast(const Value& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (x->family() == Family::kScalar) return cast_scalar(x, dtype);

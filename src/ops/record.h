@@ -27,8 +27,9 @@ inline void check_same_device(const char* op, const Value& a, const Value& b) {
 
 /// A node that computes: dense result, gradient recorded when some source asks for one.
 inline Value record(const OpInfo& op, SourceList sources, std::span<const std::int64_t> extents, DType dtype, Device device,
-                    const Attributes& attributes = {}) {
+                    const Attributes& attributes = {}, std::uint32_t flags = 0) {
   NodeSpec spec;
+  spec.flags = flags;
   spec.op = &op;
   spec.attributes = attributes;
   spec.dtype = dtype;

@@ -53,8 +53,9 @@ constexpr OpInfo kCopy{"contiguous", Family::kCopy, 0, &copy_gradient};
 
 /// `byte_offset` is from x's first element.
 Value make_view(const OpInfo& op, const Value& x, const Shape& shape, std::int64_t byte_offset,
-                const Attributes& attributes = {}) {
+                const Attributes& attributes = {}, std::uint32_t flags = 0) {
   NodeSpec spec;
+  spec.flags = flags;
   spec.op = &op;
   spec.attributes = attributes;
   spec.dtype = x.dtype();
@@ -262,6 +263,18 @@ Value select_index(const Value& x, std::int64_t axis, std::int64_t index) {
 }
 
 Value detach(const Value& x) { return make_view(kDetach, x, x.shape(), 0); }
+
+Value alias(const Value& x, std::uint32_t flags) {
+  return make_view(kDetach, x, x.shape(), 0, {}, flags);
+}
+
+Value replay_view(const OpInfo& op, const Attributes& attributes, Axes extents, const Value& base) {
+  if (&op == &kReshape) return reshape(base, extents);
+  if (&op == &kPermute) return permute(base, attributes.span());
+  if (&op == &kBroadcast) return broadcast_to(base, extents);
+  if (&op == &kSlice) return view_window(base, extents, window_of(attributes));
+  return detach(base);
+}
 
 Value contiguous(const Value& x) {
   const bool dense = x.shape().is_contiguous(size_of(x.dtype()));

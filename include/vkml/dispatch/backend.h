@@ -80,6 +80,8 @@ Backend& backend_for(Device device);
 /// Called once by each backend's folder, before first use (api/runtime.cpp does it for all).
 using BackendFactory = std::unique_ptr<Backend> (*)(int index);
 void register_backend(DeviceKind kind, BackendFactory factory, int (*count)());
+/// Devices whose backend has been made.
+std::vector<Device> devices_in_use();
 /// How many devices of a kind there are; 0 when the driver is missing.
 int device_count(DeviceKind kind);
 

@@ -78,6 +78,8 @@ Value weak_scalar(std::int64_t value, Device device);
 Value weak_scalar(bool value, Device device);
 /// A number of a given dtype.
 Value scalar(double value, DType dtype, Device device);
+/// The same number for another device.
+Value scalar_on(const Value& number, Device device);
 
 Value operator+(const Value& a, const Value& b);
 Value operator-(const Value& a, const Value& b);

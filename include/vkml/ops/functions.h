@@ -66,9 +66,16 @@ struct Window {
 Value view_update(const Value& base, const Value& value, const Window& window);
 /// The window itself, a view of a dense base.
 Value view_window(const Value& base, Axes extents, const Window& window);
+/// The window that a view shows of a dense value it was made from.
+Window window_between(const Value& dense, const Value& view);
+/// Records a view again, of another base: `op` is the operator of a view, with its attributes and
+/// extents.
+Value replay_view(const OpInfo& op, const Attributes& attributes, Axes extents, const Value& base);
 /// The new value of a tensor that showed `old`: shape, dtype and device must match. The planner
-/// writes it over the old value when nobody reads that any more.
-Value assign(const Value& old, const Value& value);
+/// writes it over the old value when nobody reads that any more. `flags` are added to the node's.
+Value assign(const Value& old, const Value& value, std::uint32_t flags = 0);
+/// The same value as a node of its own with these flags: how a tensor becomes a leaf.
+Value alias(const Value& x, std::uint32_t flags);
 
 // --- reductions (reductions.cpp); no axes means all of them
 

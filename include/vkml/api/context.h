@@ -1,0 +1,72 @@
+// Modes and devices: what holds for a thread or for the process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "vkml/core/device.h"
+
+namespace vkml {
+
+/// Turns recording of gradients off in this thread while it lives.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+bool is_grad_enabled();
+/// Sets it for this thread; returns what it was.
+bool set_grad_enabled(bool enabled);
+
+/// Eager mode realises after every operator, so that a failure surfaces where it was caused. Off by
+/// default; VKML_EAGER=1 starts with it on.
+void set_eager(bool eager);
+bool is_eager();
+
+/// Chains longer than this that nobody has read and that need no gradient are computed as they are
+/// recorded, so that a loop that never reads its result runs in bounded memory. 0: never.
+void set_depth_limit(std::uint32_t limit);
+std::uint32_t depth_limit();
+
+struct DeviceDescription {
+  Device device;
+  std::string name, driver;
+  std::int64_t memory_bytes = 0;
+  bool is_software = false;
+  std::vector<std::string> features;
+};
+/// Every device here. A driver that fails is left out; the CPU is always first.
+std::vector<DeviceDescription> devices();
+/// Where tensors are made when no device is given: the CPU unless set. Throws DeviceError.
+void set_default_device(Device device);
+Device default_device();
+/// Waits for everything submitted to a device (to every device in use).
+void synchronize(Device device);
+void synchronize();
+/// Bytes that a device's backend holds.
+std::int64_t allocated_bytes(Device device);
+
+struct CacheInfo {
+  std::int64_t hits = 0, misses = 0, plans = 0, kernels = 0;
+};
+CacheInfo cache_info(Device device);
+void clear_cache(Device device);
+
+/// How often each operator ran on each device since set_coverage(true).
+void set_coverage(bool enabled);
+std::map<std::string, std::map<std::string, std::int64_t>> coverage();
+void clear_coverage();
+
+/// The seed of every random draw that follows; draws are numbered from it, so the order of reading
+/// changes none of them.
+void manual_seed(std::uint64_t seed);
+std::uint64_t initial_seed();
+
+}  // namespace vkml

@@ -1,0 +1,6 @@
+// Everything a C++ user needs.
+#pragma once
+
+#include "vkml/api/context.h"    // IWYU pragma: export
+#include "vkml/api/functions.h"  // IWYU pragma: export
+#include "vkml/api/tensor.h"     // IWYU pragma: export

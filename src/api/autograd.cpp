@@ -1,0 +1,90 @@
+// backward() and gradients() on tensors: the graph's backward pass, then one submission.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "record_tensor.h"
+#include "runtime.h"
+#include "slot.h"
+#include "vkml/api/tensor.h"
+#include "vkml/autograd/backward.h"
+#include "vkml/dispatch/executor.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml {
+namespace {
+
+using graph::NodePtr;
+using graph::Value;
+
+Value seed_gradient(const Value& output, const Tensor& gradient) {
+  if (gradient.is_defined()) {
+    const Value given = gradient.value();
+    return given.dtype() == output.dtype() ? given : graph::cast(given, output.dtype());
+  }
+  if (output->numel() != 1) {
+    throw AutogradError(fmt::format("[backward] a tensor of shape {} needs a gradient of that shape; "
+                                    "only one element has 1 for a default",
+                                    output.shape().to_string()));
+  }
+  return graph::full(output.shape().extents(), 1, output.dtype(), output.device());
+}
+
+/// Gradients that a failed submission did not deliver are taken back.
+class GradientRollback {
+ public:
+  void remember(const std::shared_ptr<LeafGradient>& leaf) { before_.emplace_back(leaf, leaf->current()); }
+  void undo() {
+    for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) entry->first->set(entry->second);
+  }
+
+ private:
+  std::vector<std::pair<std::shared_ptr<LeafGradient>, std::shared_ptr<Slot>>> before_;
+};
+
+}  // namespace
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  register_backends();
+  const Value output = value();
+  const autograd::BackwardPass pass =
+      autograd::backward(output, seed_gradient(output, gradient), create_graph);
+  const bool retain = retain_graph || create_graph;
+  GradientRollback rollback;
+  std::vector<NodePtr> roots{output.node()};
+  for (const auto& [leaf, leaf_gradient] : pass.leaves) {
+    const auto sink = std::dynamic_pointer_cast<LeafGradient>(leaf->sink().lock());
+    if (!sink) continue;
+    rollback.remember(sink);
+    sink->accumulate(leaf_gradient);
+    roots.push_back(sink->current()->node());
+  }
+  try {
+    dispatch::realize(roots, {.keep_for_backward = retain});
+  } catch (...) {
+    rollback.undo();
+    throw;
+  }
+  if (!retain) autograd::release(pass);
+}
+
+std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs,
+                              const Tensor& gradient, bool retain_graph, bool create_graph) {
+  register_backends();
+  const Value value = output.value();
+  std::vector<Value> wanted;
+  for (const Tensor& input : inputs) wanted.push_back(input.value());
+  const std::vector<Value> found =
+      autograd::gradients(value, seed_gradient(value, gradient), wanted, create_graph);
+  std::vector<Tensor> results;
+  std::vector<NodePtr> roots{value.node()};
+  for (const Value& each : found) {
+    results.push_back(each ? Tensor(each) : Tensor());
+    if (each) roots.push_back(each.node());
+  }
+  if (!create_graph) dispatch::realize(roots, {.keep_for_backward = retain_graph});
+  return results;
+}
+
+}  // namespace vkml

@@ -1,0 +1,93 @@
+#include "vkml/api/context.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+#include "runtime.h"
+#include "vkml/core/error.h"
+#include "vkml/dispatch/backend.h"
+#include "vkml/dispatch/executor.h"
+#include "vkml/graph/value.h"
+
+namespace vkml {
+namespace {
+
+bool environment_flag(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
+}
+
+std::atomic<bool>& eager_flag() {
+  static std::atomic<bool> flag{environment_flag("VKML_EAGER")};
+  return flag;
+}
+
+std::atomic<std::uint32_t> depth_bound{4096};
+std::atomic<Device> device_default{kCpu};
+
+}  // namespace
+
+NoGrad::NoGrad() : before_(graph::set_grad_enabled(false)) {}
+NoGrad::~NoGrad() { graph::set_grad_enabled(before_); }
+bool is_grad_enabled() { return graph::grad_enabled(); }
+bool set_grad_enabled(bool enabled) { return graph::set_grad_enabled(enabled); }
+
+void set_eager(bool eager) { eager_flag().store(eager, std::memory_order_relaxed); }
+bool is_eager() { return eager_flag().load(std::memory_order_relaxed); }
+
+void set_depth_limit(std::uint32_t limit) { depth_bound.store(limit, std::memory_order_relaxed); }
+std::uint32_t depth_limit() { return depth_bound.load(std::memory_order_relaxed); }
+
+std::vector<DeviceDescription> devices() {
+  register_backends();
+  std::vector<DeviceDescription> found;
+  for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kVulkan}) {
+    const int count = dispatch::device_count(kind);
+    for (int index = 0; index < count; ++index) {
+      try {
+        const dispatch::DeviceInfo info =
+            dispatch::backend_for({kind, static_cast<std::uint8_t>(index)}).info();
+        found.push_back({info.device, info.name, info.driver, info.memory_bytes, info.is_software,
+                         info.features});
+      } catch (const Error&) {
+        // A driver that cannot make a device is as good as none: the others still work.
+        continue;
+      }
+    }
+  }
+  return found;
+}
+
+void set_default_device(Device device) {
+  register_backends();
+  dispatch::backend_for(device);
+  device_default.store(device);
+}
+Device default_device() { return device_default.load(); }
+
+void synchronize(Device device) {
+  register_backends();
+  dispatch::backend_for(device).synchronize();
+}
+void synchronize() {
+  for (const Device device : dispatch::devices_in_use()) dispatch::backend_for(device).synchronize();
+}
+
+std::int64_t allocated_bytes(Device device) {
+  register_backends();
+  return dispatch::backend_for(device).allocated_bytes();
+}
+
+CacheInfo cache_info(Device device) {
+  const dispatch::CacheStatistics statistics = dispatch::cache_statistics(device);
+  return {statistics.hits, statistics.misses, statistics.plans, statistics.kernels};
+}
+void clear_cache(Device device) { dispatch::clear_cache(device); }
+
+void set_coverage(bool enabled) { dispatch::set_coverage(enabled); }
+std::map<std::string, std::map<std::string, std::int64_t>> coverage() { return dispatch::coverage(); }
+void clear_coverage() { dispatch::clear_coverage(); }
+
+}  // namespace vkml

@@ -1,0 +1,319 @@
+#include "vkml/api/functions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "random_state.h"
+#include "record_tensor.h"
+#include "vkml/api/context.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml {
+namespace {
+
+using graph::Value;
+
+/// A number takes the device of the tensor it meets.
+Value on_device(const Value& value, Device device) {
+  if (value.device() == device || value->family() != graph::Family::kScalar) return value;
+  if (!value->is_weak()) return value;
+  return graph::scalar_on(value, device);
+}
+
+Device operand_device(std::initializer_list<const Tensor*> operands) {
+  for (const Tensor* operand : operands) {
+    const Value value = operand->value();
+    if (value->family() != graph::Family::kScalar || !value->is_weak()) return value.device();
+  }
+  return (*operands.begin())->device();
+}
+
+Device chosen(const std::optional<Device>& device) { return device.value_or(default_device()); }
+
+}  // namespace
+
+#define VKML_UNARY(name, ...) \
+  Tensor name(const Tensor& x) { return record(graph::name(x.value())); }
+#define VKML_BINARY(name, ...)                                                           \
+  Tensor name(const Tensor& a, const Tensor& b) {                                        \
+    const Device device = operand_device({&a, &b});                                      \
+    return record(graph::name(on_device(a.value(), device), on_device(b.value(), device))); \
+  }
+#define VKML_TERNARY(name, ...)                                                          \
+  Tensor name(const Tensor& a, const Tensor& b, const Tensor& c) {                       \
+    const Device device = operand_device({&a, &b, &c});                                  \
+    return record(graph::name(on_device(a.value(), device), on_device(b.value(), device), \
+                              on_device(c.value(), device)));                            \
+  }
+#include "vkml/ops/elementwise.def.h"
+#undef VKML_UNARY
+#undef VKML_BINARY
+#undef VKML_TERNARY
+
+Tensor full(const Extents& extents, double value, DType dtype, std::optional<Device> device) {
+  return record(graph::full(extents, value, dtype, chosen(device)));
+}
+Tensor zeros(const Extents& extents, DType dtype, std::optional<Device> device) {
+  return full(extents, 0, dtype, device);
+}
+Tensor ones(const Extents& extents, DType dtype, std::optional<Device> device) {
+  return full(extents, 1, dtype, device);
+}
+
+Tensor arange(double start, double stop, double step, DType dtype, std::optional<Device> device) {
+  if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step)) {
+    throw ArgumentError(fmt::format("[arange] from {} to {} by {} never ends", start, stop, step));
+  }
+  const double steps = std::ceil((stop - start) / step);
+  if (steps > 0x1p53) throw ArgumentError(fmt::format("[arange] {} elements are too many", steps));
+  const std::int64_t extents[] = {std::max<std::int64_t>(0, static_cast<std::int64_t>(steps))};
+  const Device where = chosen(device);
+  const Value index = graph::iota(extents, 0, where);
+  if (is_floating(dtype)) {
+    const DType wide = size_of(dtype) == 2 ? DType::kF32 : dtype;
+    const Value scaled = graph::cast(index, wide) * step + start;
+    return record(graph::cast(scaled, dtype));
+  }
+  const Value integers = graph::cast(index, dtype == DType::kI64 ? DType::kI64 : DType::kI32);
+  const auto whole = [&](double x) {
+    return graph::weak_scalar(static_cast<std::int64_t>(x), where);
+  };
+  return record(graph::cast(integers * whole(step) + whole(start), dtype));
+}
+
+Tensor rand(const Extents& extents, DType dtype, std::optional<Device> device) {
+  return record(graph::cast(graph::random_uniform(extents, next_random_key(), chosen(device)), dtype));
+}
+Tensor randn(const Extents& extents, DType dtype, std::optional<Device> device) {
+  return record(graph::cast(graph::random_normal(extents, next_random_key(), chosen(device)), dtype));
+}
+Tensor randint(std::int64_t low, std::int64_t high, const Extents& extents, DType dtype,
+               std::optional<Device> device) {
+  if (low >= high) throw ArgumentError(fmt::format("[randint] no integer is in [{}, {})", low, high));
+  const Value unit = graph::random_uniform(extents, next_random_key(), chosen(device));
+  const double range = static_cast<double>(high) - static_cast<double>(low);
+  if (range > 0x1p24) {
+    throw ArgumentError(fmt::format("[randint] the range [{}, {}) exceeds 2^24", low, high));
+  }
+  const Value offset = graph::cast(graph::floor(unit * range), dtype);
+  return record(graph::add(offset, graph::cast(graph::weak_scalar(low, offset.device()), dtype)));
+}
+
+Tensor to(const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? x : record(graph::cast(x.value(), dtype));
+}
+Tensor to(const Tensor& x, Device device) {
+  if (x.device() == device) return x;
+  const Shape& shape = x.shape();
+  const Extents extents(shape.extents().begin(), shape.extents().end());
+  return Tensor::from_host(x.to_host(), extents, x.dtype(), device);
+}
+
+namespace {
+template <typename Operator>
+Tensor view_of(const Tensor& x, Operator view) {
+  const Value value = x.value();
+  return record_view(view(value), x, value);
+}
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Extents& extents) {
+  return view_of(x, [&](const Value& v) { return graph::reshape(v, extents); });
+}
+Tensor permute(const Tensor& x, const Extents& axes) {
+  return view_of(x, [&](const Value& v) { return graph::permute(v, axes); });
+}
+Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
+  return view_of(x, [&](const Value& v) { return graph::transpose(v, axis0, axis1); });
+}
+Tensor squeeze(const Tensor& x, std::optional<std::int64_t> axis) {
+  if (axis) return view_of(x, [&](const Value& v) { return graph::squeeze(v, *axis); });
+  Extents extents;
+  for (const std::int64_t extent : x.shape().extents()) {
+    if (extent != 1) extents.push_back(extent);
+  }
+  return reshape(x, extents);
+}
+Tensor unsqueeze(const Tensor& x, std::int64_t axis) {
+  return view_of(x, [&](const Value& v) { return graph::unsqueeze(v, axis); });
+}
+Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
+  if (x.rank() == 0) return reshape(x, {1});
+  const int from = normalize_axis("flatten", first, x.rank());
+  const int until = normalize_axis("flatten", last, x.rank());
+  if (from > until) {
+    throw ShapeError(fmt::format("[flatten] the first axis {} lies after the last {}", from, until));
+  }
+  Extents extents;
+  std::int64_t merged = 1;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const bool inside = axis >= from && axis <= until;
+    if (inside) merged *= x.shape()[axis];
+    if (!inside || axis == until) extents.push_back(inside ? merged : x.shape()[axis]);
+  }
+  return reshape(x, extents);
+}
+Tensor broadcast_to(const Tensor& x, const Extents& extents) {
+  return record(graph::broadcast_to(x.value(), extents));
+}
+Tensor slice(const Tensor& x, std::int64_t axis, std::optional<std::int64_t> start,
+             std::optional<std::int64_t> stop, std::int64_t step) {
+  return view_of(x, [&](const Value& v) { return graph::slice(v, axis, start, stop, step); });
+}
+Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : record(graph::contiguous(x.value())); }
+
+namespace {
+std::vector<Value> values_of(std::span<const Tensor> tensors) {
+  std::vector<Value> values;
+  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
+  return values;
+}
+}  // namespace
+
+Tensor concat(std::span<const Tensor> parts, std::int64_t axis) {
+  return record(graph::concat(values_of(parts), axis));
+}
+Tensor stack(std::span<const Tensor> parts, std::int64_t axis) {
+  std::vector<Value> values = values_of(parts);
+  if (values.empty()) throw ArgumentError("[stack] needs at least one tensor");
+  const int added = normalize_axis("stack", axis, values[0].rank() + 1);
+  for (Value& value : values) {
+    if (!value.shape().same_extents(parts[0].shape())) {
+      throw ShapeError(fmt::format("[stack] shapes {} and {} differ", parts[0].shape().to_string(),
+                                   value.shape().to_string()));
+    }
+    value = graph::unsqueeze(value, added);
+  }
+  return record(graph::concat(values, added));
+}
+std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis) {
+  const int along = normalize_axis("split", axis, x.rank());
+  if (size <= 0) throw ArgumentError(fmt::format("[split] the size {} is not positive", size));
+  std::vector<Tensor> parts;
+  for (std::int64_t start = 0; start < x.shape()[along]; start += size) {
+    parts.push_back(slice(x, along, start, std::min(start + size, x.shape()[along])));
+  }
+  return parts;
+}
+Tensor pad(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amounts, double value) {
+  return record(graph::pad(x.value(), amounts, value));
+}
+
+#define VKML_REDUCTION(name)                                          \
+  Tensor name(const Tensor& x, const Extents& axes, bool keepdim) {   \
+    return record(graph::name(x.value(), axes, keepdim));             \
+  }
+VKML_REDUCTION(sum)
+VKML_REDUCTION(mean)
+VKML_REDUCTION(prod)
+VKML_REDUCTION(max)
+VKML_REDUCTION(min)
+VKML_REDUCTION(argmax)
+VKML_REDUCTION(argmin)
+VKML_REDUCTION(any)
+VKML_REDUCTION(all)
+VKML_REDUCTION(logsumexp)
+#undef VKML_REDUCTION
+
+Tensor var(const Tensor& x, const Extents& axes, bool keepdim, double correction) {
+  return record(graph::variance(x.value(), axes, keepdim, correction));
+}
+
+Tensor softmax(const Tensor& x, std::int64_t axis) { return record(graph::softmax(x.value(), axis)); }
+Tensor log_softmax(const Tensor& x, std::int64_t axis) {
+  return record(graph::log_softmax(x.value(), axis));
+}
+Tensor matmul(const Tensor& a, const Tensor& b) { return record(graph::matmul(a.value(), b.value())); }
+
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Pair stride, Pair padding,
+              Pair dilation, std::int64_t groups) {
+  Value y = graph::conv2d(input.value(), weight.value(), {stride, padding, dilation, groups});
+  if (bias.is_defined()) {
+    const std::int64_t channels[] = {weight.shape()[0], 1, 1};
+    y = y + graph::reshape(bias.value(), channels);
+  }
+  return record(y);
+}
+
+namespace {
+graph::Pool2dParameters pool_parameters(Pair kernel, Pair stride, Pair padding) {
+  graph::Pool2dParameters parameters;
+  parameters.kernel = kernel;
+  parameters.stride = stride;
+  parameters.padding = padding;
+  return parameters;
+}
+}  // namespace
+
+Tensor max_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding, Pair dilation) {
+  graph::Pool2dParameters parameters = pool_parameters(kernel, stride, padding);
+  parameters.dilation = dilation;
+  return record(graph::max_pool2d(input.value(), parameters));
+}
+Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding, bool count_include_pad) {
+  graph::Pool2dParameters parameters = pool_parameters(kernel, stride, padding);
+  parameters.count_include_pad = count_include_pad;
+  return record(graph::avg_pool2d(input.value(), parameters));
+}
+
+Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
+  return record(graph::gather(x.value(), axis, index.value()));
+}
+Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index, const Tensor& source) {
+  return record(graph::scatter_add(base.value(), axis, index.value(), source.value()));
+}
+Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis) {
+  return record(graph::take(x.value(), indices.value(), axis));
+}
+Tensor embedding(const Tensor& indices, const Tensor& weight) {
+  return record(graph::take(weight.value(), indices.value(), 0));
+}
+
+Tensor dropout(const Tensor& x, double probability, bool training) {
+  if (!training || probability == 0) return x;
+  return record(graph::dropout(x.value(), probability, next_random_key()));
+}
+
+Tensor normalize(const Tensor& x, const Extents& axes, double epsilon) {
+  return record(graph::normalize(x.value(), axes, epsilon));
+}
+
+Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weight, const Tensor& bias,
+                  double epsilon) {
+  const int count = static_cast<int>(normalized.size());
+  const int first = x.rank() - count;
+  bool fits = count > 0 && first >= 0;
+  Extents axes;
+  for (int i = 0; fits && i < count; ++i) {
+    fits = x.shape()[first + i] == normalized[static_cast<std::size_t>(i)];
+    axes.push_back(first + i);
+  }
+  if (!fits) {
+    throw ShapeError(fmt::format("[layer_norm] the last axes of {} are not {}", x.shape().to_string(),
+                                 to_string(normalized)));
+  }
+  Value y = graph::normalize(x.value(), axes, epsilon);
+  if (weight.is_defined()) y = y * weight.value();
+  if (bias.is_defined()) y = y + bias.value();
+  return record(y);
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
+                     std::int64_t ignore_index, double label_smoothing) {
+  if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
+    throw ArgumentError(fmt::format("[cross_entropy] label smoothing {} is outside [0, 1]", label_smoothing));
+  }
+  const Value labels = target.value();
+  const Value rows = graph::cross_entropy_rows(logits.value(), labels, ignore_index, label_smoothing);
+  if (reduction == Reduction::kNone) return record(rows);
+  const Value total = graph::sum(rows, {}, false);
+  if (reduction == Reduction::kSum) return record(total);
+  const Value counted = graph::ne(labels, graph::weak_scalar(ignore_index, labels.device()));
+  const Value count = graph::sum(graph::cast(counted, DType::kI32), {}, false);
+  return record(total / graph::cast(count, total.dtype()));
+}
+
+}  // namespace vkml

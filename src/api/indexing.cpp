@@ -1,0 +1,85 @@
+// x[...] and x[...] = v with Python's meaning of integers, slices, None and ellipsis.
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "record_tensor.h"
+#include "slot.h"
+#include "vkml/api/context.h"
+#include "vkml/api/functions.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml {
+namespace {
+
+using graph::Value;
+
+Value apply_index(const Value& x, const Index& index) {
+  std::int64_t consumed = 0;
+  int ellipses = 0;
+  for (const IndexPart& part : index) {
+    if (std::holds_alternative<IndexEllipsis>(part)) {
+      ++ellipses;
+    } else if (!std::holds_alternative<IndexNewAxis>(part)) {
+      ++consumed;
+    }
+  }
+  if (ellipses > 1) throw IndexError("[getitem] an index holds one ellipsis at most");
+  if (consumed > x.rank()) {
+    throw IndexError(fmt::format("[getitem] {} indices for a tensor of rank {}", consumed, x.rank()));
+  }
+  // Two passes, so that x[None, 0] never exceeds the rank limit: first what removes or narrows axes,
+  // then new axes.
+  Value result = x;
+  int axis = 0;
+  std::vector<int> new_axes;  // positions in the result
+  int out_axis = 0;
+  for (const IndexPart& part : index) {
+    if (const auto* position = std::get_if<std::int64_t>(&part)) {
+      result = graph::select_index(result, axis, *position);
+    } else if (const auto* slice = std::get_if<IndexSlice>(&part)) {
+      result = graph::slice(result, axis++, slice->start, slice->stop, slice->step);
+      ++out_axis;
+    } else if (std::holds_alternative<IndexNewAxis>(part)) {
+      new_axes.push_back(out_axis++);
+    } else {
+      const int skipped = static_cast<int>(x.rank() - consumed);
+      axis += skipped;
+      out_axis += skipped;
+    }
+  }
+  for (const int added : new_axes) result = graph::unsqueeze(result, added);
+  return result;
+}
+
+}  // namespace
+
+Tensor Tensor::index(const Index& index) const {
+  const Value x = value();
+  return record_view(apply_index(x, index), *this, x);
+}
+
+void Tensor::index_put_(const Index& index, const Tensor& given) {
+  const Value old = value();
+  if (old->is_gradient_stop() && is_grad_enabled()) {
+    throw AutogradError(
+        "[setitem] a leaf that requires a gradient cannot be assigned to in place. Use no_grad, or "
+        "assign to a copy");
+  }
+  const Value dense = graph::contiguous(old);
+  const Value window = apply_index(dense, index);
+  const Value value = graph::broadcast_to(graph::cast(given.value(), old.dtype()), window.shape().extents());
+  Value updated;
+  if (old->is_gradient_stop()) {
+    const Value replaced = graph::view_update(dense, value, graph::window_between(dense, window));
+    updated = graph::assign(dense, replaced, graph::kFlagRequiresGrad | graph::kFlagGradientStop);
+    updated.node()->set_sink(slot_->gradient());
+  } else {
+    updated = graph::view_update(dense, value, graph::window_between(dense, window));
+  }
+  slot_->rebind(updated);
+  if (is_eager()) realize();
+}
+
+}  // namespace vkml

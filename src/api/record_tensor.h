@@ -1,0 +1,14 @@
+// From a recorded value to the tensor a user gets.
+#pragma once
+
+#include "vkml/api/tensor.h"
+#include "vkml/graph/value.h"
+
+namespace vkml {
+
+/// Wraps the value; computes it at once in eager mode, or when the chain below it has grown too long.
+Tensor record(const graph::Value& value);
+/// The same for a view of `base`: assigning through it changes the base.
+Tensor record_view(const graph::Value& value, const Tensor& base, const graph::Value& base_value);
+
+}  // namespace vkml

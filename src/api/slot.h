@@ -1,0 +1,73 @@
+// What the copies of a tensor share: the node they show now, the tensor they are a view of, and
+// where their gradient collects.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "vkml/graph/value.h"
+
+namespace vkml {
+
+class Slot;
+
+/// Collects the gradient of a leaf. Lives as long as the leaf's slot.
+class LeafGradient final : public graph::GradientSink {
+ public:
+  void accumulate(const graph::Value& gradient) override;
+  std::shared_ptr<Slot> current() const;
+  void set(std::shared_ptr<Slot> gradient);
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Slot> gradient_;
+};
+
+/// One step from a tensor to a view of it, to be taken again when the tensor has a new value.
+struct ViewStep {
+  const graph::OpInfo* op = nullptr;
+  graph::Attributes attributes;
+  std::vector<std::int64_t> extents;
+};
+
+class Slot {
+ public:
+  explicit Slot(graph::NodePtr node);
+  /// A view of `base`, reached by `steps`.
+  Slot(graph::NodePtr node, std::shared_ptr<Slot> base, std::vector<ViewStep> steps);
+  ~Slot();
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+
+  /// The node shown now; a view of a tensor that has changed since is taken again.
+  graph::NodePtr node();
+  std::uint64_t version();
+  /// Shows another node. Of a view: the base gets a value with this window replaced.
+  void rebind(const graph::Value& value);
+  /// Shows another node without touching a base.
+  void show(graph::NodePtr node);
+
+  const std::shared_ptr<Slot>& base() const { return base_; }
+  const std::shared_ptr<LeafGradient>& gradient() const { return gradient_; }
+  /// Makes this a leaf whose gradients collect, or an ordinary tensor.
+  void set_gradient(std::shared_ptr<LeafGradient> gradient) { gradient_ = std::move(gradient); }
+
+ private:
+  void refresh();
+
+  std::recursive_mutex mutex_;
+  graph::NodePtr node_;
+  std::uint64_t version_ = 0;
+  std::shared_ptr<Slot> base_;
+  std::vector<ViewStep> steps_;
+  std::uint64_t base_version_ = 0;
+  std::shared_ptr<LeafGradient> gradient_;
+};
+
+/// Links a freshly recorded view to the slot it was taken of, where it is one.
+std::shared_ptr<Slot> make_view_slot(const graph::Value& view, const std::shared_ptr<Slot>& base,
+                                     const graph::NodePtr& base_node);
+
+}  // namespace vkml

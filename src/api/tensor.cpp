@@ -1,0 +1,251 @@
+#include "vkml/api/tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "record_tensor.h"
+#include "runtime.h"
+#include "slot.h"
+#include "vkml/api/context.h"
+#include "vkml/api/functions.h"
+#include "vkml/core/half.h"
+#include "vkml/dispatch/backend.h"
+#include "vkml/dispatch/executor.h"
+#include "vkml/ops/functions.h"
+
+namespace vkml {
+
+using graph::NodePtr;
+using graph::Value;
+
+Tensor::Tensor() = default;
+Tensor::~Tensor() = default;
+Tensor::Tensor(const Tensor&) = default;
+Tensor::Tensor(Tensor&&) noexcept = default;
+Tensor& Tensor::operator=(const Tensor&) = default;
+Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+
+Tensor::Tensor(double value) : Tensor(graph::weak_scalar(value, default_device())) {}
+Tensor::Tensor(float value) : Tensor(static_cast<double>(value)) {}
+Tensor::Tensor(std::int64_t value) : Tensor(graph::weak_scalar(value, default_device())) {}
+Tensor::Tensor(int value) : Tensor(static_cast<std::int64_t>(value)) {}
+Tensor::Tensor(bool value) : Tensor(graph::weak_scalar(value, default_device())) {}
+
+Tensor::Tensor(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
+Tensor::Tensor(const Value& value) : slot_(std::make_shared<Slot>(value.node())) {}
+
+Value Tensor::value() const {
+  if (!slot_) throw ArgumentError("an undefined tensor was used: it was never given a value");
+  return Value(slot_->node());
+}
+
+Tensor Tensor::from_host(std::span<const std::byte> bytes, const Extents& extents, DType dtype,
+                         Device device) {
+  register_backends();
+  const Shape shape(extents, dtype);
+  const std::size_t wanted = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+  if (bytes.size() != wanted) {
+    throw ShapeError(fmt::format("[tensor] {} bytes do not fill shape {} of {} ({} bytes)",
+                                 bytes.size(), shape.to_string(), name_of(dtype), wanted));
+  }
+  dispatch::Backend& backend = dispatch::backend_for(device);
+  StoragePtr storage = backend.allocator().allocate(wanted);
+  if (wanted > 0) backend.upload(*storage, 0, bytes);
+  return from_shared(std::move(storage), 0, shape, dtype);
+}
+
+Tensor Tensor::from_values(std::span<const float> values, const Extents& extents, Device device) {
+  return from_host(std::as_bytes(values), extents, DType::kF32, device);
+}
+
+Tensor Tensor::from_shared(StoragePtr storage, std::int64_t offset, const Shape& shape, DType dtype) {
+  return Tensor(Value(graph::make_leaf(std::move(storage), offset, shape, dtype)));
+}
+
+const Shape& Tensor::shape() const {
+  // The slot keeps the node alive; a new node of the slot has the same shape.
+  return value().node()->shape();
+}
+std::int64_t Tensor::size(std::int64_t axis) const {
+  return shape()[normalize_axis("size", axis, rank())];
+}
+DType Tensor::dtype() const { return value().dtype(); }
+Device Tensor::device() const { return value().device(); }
+bool Tensor::is_contiguous() const { return shape().is_contiguous(size_of(dtype())); }
+bool Tensor::is_computed() const {
+  const Value v = value();
+  return v->is_computed() || (v->is_view() && v->view_src()->is_computed());
+}
+
+const Tensor& Tensor::realize() const {
+  register_backends();
+  const NodePtr node = value().node();
+  if (!node->is_computed()) dispatch::realize(std::span(&node, 1));
+  return *this;
+}
+
+std::vector<std::byte> Tensor::to_host() const {
+  const Value dense = graph::contiguous(value());
+  const Tensor holder(dense);
+  const Memory memory = holder.memory();
+  std::vector<std::byte> bytes(static_cast<std::size_t>(numel()) * size_of(dtype()));
+  if (!bytes.empty()) {
+    dispatch::backend_for(device()).download(*memory.storage, memory.offset, bytes);
+  } else {
+    memory.storage->wait();
+  }
+  return bytes;
+}
+
+std::vector<float> Tensor::to_floats() const {
+  const std::vector<std::byte> bytes = to(*this, DType::kF32).to_host();
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+namespace {
+
+template <typename T>
+T load(const std::vector<std::byte>& bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+std::vector<std::byte> only_element(const Tensor& tensor) {
+  if (tensor.numel() != 1) {
+    throw ShapeError(fmt::format("[item] a tensor of shape {} has {} elements, not one",
+                                 tensor.shape().to_string(), tensor.numel()));
+  }
+  return tensor.to_host();
+}
+
+}  // namespace
+
+double Tensor::item() const {
+  const std::vector<std::byte> bytes = only_element(*this);
+  switch (dtype()) {
+    case DType::kBool:
+    case DType::kU8: return load<std::uint8_t>(bytes);
+    case DType::kI32: return load<std::int32_t>(bytes);
+    case DType::kI64: return static_cast<double>(load<std::int64_t>(bytes));
+    case DType::kF16: return f16_to_f32(load<std::uint16_t>(bytes));
+    case DType::kBF16: return bf16_to_f32(load<std::uint16_t>(bytes));
+    case DType::kF32: return load<float>(bytes);
+    case DType::kF64: return load<double>(bytes);
+  }
+  throw InternalError("unknown dtype");
+}
+
+std::int64_t Tensor::item_integer() const {
+  if (dtype() != DType::kI64) return static_cast<std::int64_t>(item());
+  return load<std::int64_t>(only_element(*this));
+}
+
+Tensor::Memory Tensor::memory() const {
+  realize();
+  const NodePtr node = value().node();
+  return {node->storage(), node->storage_offset()};
+}
+
+bool Tensor::requires_grad() const { return value()->requires_grad(); }
+bool Tensor::is_leaf() const {
+  const Value v = value();
+  return !v->requires_grad() || v->is_gradient_stop();
+}
+
+Tensor& Tensor::requires_grad_(bool requires_grad) {
+  const Value v = value();
+  if (v->requires_grad() == requires_grad) return *this;
+  if (requires_grad && !is_floating(dtype())) {
+    throw DTypeError(fmt::format("[requires_grad_] only floats have gradients, not {}",
+                                 name_of(dtype())));
+  }
+  if (!requires_grad) {
+    if (!is_leaf()) {
+      throw AutogradError("[requires_grad_] this tensor was recorded by an operator; use detach()");
+    }
+    slot_->set_gradient(nullptr);
+    slot_->show(graph::detach(v).node());
+    return *this;
+  }
+  auto gradient = std::make_shared<LeafGradient>();
+  constexpr std::uint32_t kLeafFlags = graph::kFlagRequiresGrad | graph::kFlagGradientStop;
+  NodePtr leaf = v->is_computed() && !v->is_view()
+                     ? graph::make_leaf(v->storage(), v->storage_offset(), v.shape(), v.dtype(), kLeafFlags)
+                     : graph::alias(v, kLeafFlags).node();
+  leaf->set_sink(gradient);
+  slot_->set_gradient(std::move(gradient));
+  slot_->show(std::move(leaf));
+  return *this;
+}
+
+Tensor Tensor::grad() const {
+  if (!slot_ || !slot_->gradient()) return {};
+  const std::shared_ptr<Slot> current = slot_->gradient()->current();
+  return current ? Tensor(current) : Tensor();
+}
+
+void Tensor::set_grad(const Tensor& gradient) {
+  const Value v = value();
+  if (!slot_->gradient()) {
+    if (!gradient.is_defined()) return;
+    throw AutogradError("[grad] this tensor is not a leaf that requires a gradient");
+  }
+  if (gradient.is_defined() && !gradient.shape().same_extents(v.shape())) {
+    throw ShapeError(fmt::format("[grad] the gradient has shape {}, the tensor {}",
+                                 gradient.shape().to_string(), v.shape().to_string()));
+  }
+  slot_->gradient()->set(gradient.slot());
+}
+
+Tensor Tensor::detach() const { return record(graph::detach(value())); }
+
+Tensor& Tensor::assign_(const Tensor& given) {
+  const Value old = value();
+  const Value value = given.value();
+  const bool leaf = old->is_gradient_stop();
+  Value assigned;
+  if (leaf) {
+    const NoGrad scope;
+    assigned = graph::assign(old, value, graph::kFlagRequiresGrad | graph::kFlagGradientStop);
+    assigned.node()->set_sink(slot_->gradient());
+  } else {
+    assigned = graph::assign(old, value);
+  }
+  slot_->rebind(assigned);
+  if (is_eager()) realize();
+  return *this;
+}
+
+Tensor Tensor::operator-() const { return neg(*this); }
+Tensor& Tensor::operator+=(const Tensor& other) { return assign_(to(add(*this, other), dtype())); }
+Tensor& Tensor::operator-=(const Tensor& other) { return assign_(to(sub(*this, other), dtype())); }
+Tensor& Tensor::operator*=(const Tensor& other) { return assign_(to(mul(*this, other), dtype())); }
+Tensor& Tensor::operator/=(const Tensor& other) { return assign_(to(div(*this, other), dtype())); }
+
+Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
+Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+
+void realize(std::span<const Tensor> tensors) {
+  register_backends();
+  std::vector<NodePtr> nodes;
+  for (const Tensor& tensor : tensors) {
+    NodePtr node = tensor.value().node();
+    if (!node->is_computed()) nodes.push_back(std::move(node));
+  }
+  dispatch::realize(nodes);
+}
+
+std::string explain(const Tensor& tensor) {
+  register_backends();
+  const NodePtr node = tensor.value().node();
+  return dispatch::explain(std::span(&node, 1));
+}
+
+}  // namespace vkml
