@@ -141,7 +141,7 @@ def choose_device(name: str) -> vkml.Device:
     if name != "auto":
         return vkml.device(name)
     for info in vkml.devices():
-        if info.is_gpu:
+        if info.device.type == "vulkan" and not info.is_software:
             return info.device
     return vkml.cpu
 

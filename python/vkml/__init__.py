@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from vkml.serialization import load as load
     from vkml.serialization import save as save
 
+DeviceLike = Device | str  # noqa: F405
+"""What arguments named `device` take: `vkml.cpu`, or a name such as "vulkan:1"."""
+
 # Loaded at first use, so that `import vkml` stays fast.
 _SUBMODULES = frozenset({"data", "nn", "optim"})
 _FROM_SERIALIZATION = frozenset({"load", "save"})

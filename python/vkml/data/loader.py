@@ -119,7 +119,7 @@ class DataLoader:
         }
         for start in self._starts(len(order)):
             yield [
-                _rows(tensor, orders[tensor.device][start : start + size])
+                vkml.take(tensor, orders[tensor.device][start : start + size])
                 for tensor in dataset.tensors
             ]
 
@@ -127,12 +127,6 @@ class DataLoader:
         collate = default_collate if self.collate_fn is None else self.collate_fn
         for numbers in batches:
             yield collate([self.dataset[number] for number in numbers])
-
-
-def _rows(tensor: Tensor, numbers: Tensor) -> Tensor:
-    """The rows of `tensor` that `numbers` names: shape (len(numbers), *tensor.shape[1:])."""
-    table = tensor.reshape(tensor.shape[0], -1)
-    return vkml.embedding(numbers, table).reshape(numbers.shape[0], *tensor.shape[1:])
 
 
 def _length(sampler: Iterable[int]) -> int:
