@@ -57,10 +57,10 @@ class Conv2d(Module):
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = functional._pair(kernel_size)
-        self.stride = functional._pair(stride)
-        self.padding = padding if isinstance(padding, str) else functional._pair(padding)
-        self.dilation = functional._pair(dilation)
+        self.kernel_size = functional.as_pair(kernel_size)
+        self.stride = functional.as_pair(stride)
+        self.padding = padding if isinstance(padding, str) else functional.as_pair(padding)
+        self.dilation = functional.as_pair(dilation)
         self.groups = groups
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self.weight = Parameter(vkml.empty(shape, dtype=dtype, device=device))

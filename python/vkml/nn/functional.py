@@ -13,7 +13,7 @@ from typing import Literal
 
 import vkml
 from vkml import Tensor
-from vkml.nn.losses import (
+from vkml.nn.loss_functions import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
@@ -62,7 +62,8 @@ __all__ = [
 IntOrPair = int | tuple[int, int]
 
 
-def _pair(value: IntOrPair) -> tuple[int, int]:
+def as_pair(value: IntOrPair) -> tuple[int, int]:
+    """A setting for both axes: (n, n) from n, and a pair as it is."""
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
@@ -105,11 +106,11 @@ def conv2d(
     if padding == "valid":
         padding = 0
     elif padding == "same":
-        if _pair(stride) != (1, 1):
+        if as_pair(stride) != (1, 1):
             raise vkml.ArgumentError(
                 f"[conv2d] padding='same' needs stride 1, got {stride}. Give padding in numbers."
             )
-        spans = [d * (k - 1) for d, k in zip(_pair(dilation), weight.shape[2:], strict=True)]
+        spans = [d * (k - 1) for d, k in zip(as_pair(dilation), weight.shape[2:], strict=True)]
         if any(span % 2 for span in spans):
             # An even kernel needs one more zero behind than in front.
             height, width = spans
@@ -121,7 +122,9 @@ def conv2d(
         raise vkml.ArgumentError(
             f"[conv2d] padding is {padding!r}. Pass 'valid', 'same' or numbers."
         )
-    return vkml.conv2d(input, weight, bias, _pair(stride), _pair(padding), _pair(dilation), groups)
+    return vkml.conv2d(
+        input, weight, bias, as_pair(stride), as_pair(padding), as_pair(dilation), groups
+    )
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
@@ -248,13 +251,13 @@ def max_pool2d(
         padding: Elements added on each side, smaller than every number.
         dilation: Distance between window elements.
     """
-    kernel = _pair(kernel_size)
+    kernel = as_pair(kernel_size)
     return vkml.max_pool2d(
         input,
         kernel,
-        kernel if stride is None else _pair(stride),
-        _pair(padding),
-        _pair(dilation),
+        kernel if stride is None else as_pair(stride),
+        as_pair(padding),
+        as_pair(dilation),
     )
 
 
@@ -275,12 +278,12 @@ def avg_pool2d(
         padding: Zeros added on each side.
         count_include_pad: Whether padding counts as elements of the mean.
     """
-    kernel = _pair(kernel_size)
+    kernel = as_pair(kernel_size)
     return vkml.avg_pool2d(
         input,
         kernel,
-        kernel if stride is None else _pair(stride),
-        _pair(padding),
+        kernel if stride is None else as_pair(stride),
+        as_pair(padding),
         count_include_pad,
     )
 
@@ -293,7 +296,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: IntOrPair) -> Tensor:
         output_size: Extents of the result; each must divide the input's.
     """
     height, width = input.shape[-2:]
-    rows, columns = _pair(output_size)
+    rows, columns = as_pair(output_size)
     if rows < 1 or columns < 1 or height % rows or width % columns:
         raise vkml.ShapeError(
             f"[adaptive_avg_pool2d] {height}x{width} does not divide into {rows}x{columns} equal "
