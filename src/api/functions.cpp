@@ -164,6 +164,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::optional<std::int64_t> sta
   return view_of(x, [&](const Value& v) { return graph::slice(v, axis, start, stop, step); });
 }
 Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : record(graph::contiguous(x.value())); }
+Tensor to_copy(const Tensor& x) { return record(graph::copy(x.value())); }
 
 namespace {
 std::vector<Value> values_of(std::span<const Tensor> tensors) {

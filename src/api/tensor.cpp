@@ -221,11 +221,34 @@ Tensor& Tensor::assign_(const Tensor& given) {
   return *this;
 }
 
+Tensor& Tensor::update_(const Tensor& given) {
+  const Value old = value();
+  if (old->is_gradient_stop() && is_grad_enabled()) {
+    throw AutogradError(
+        "[assign_] a leaf that requires a gradient cannot be changed in place while gradients are "
+        "recorded. Use no_grad");
+  }
+  const Value value = given.value();
+  if (is_floating(value.dtype()) && !is_floating(old.dtype())) {
+    throw DTypeError(fmt::format("[assign_] a result of {} does not fit a tensor of {}",
+                                 name_of(value.dtype()), name_of(old.dtype())));
+  }
+  if (!old.shape().same_extents(value.shape())) {
+    throw ShapeError(fmt::format("[assign_] a result of shape {} does not fit a tensor of shape {}",
+                                 value.shape().to_string(), old.shape().to_string()));
+  }
+  const Value typed = graph::cast(value, old.dtype());
+  if (is_contiguous()) return assign_(Tensor(typed));
+  slot_->rebind(typed);
+  if (is_eager()) realize();
+  return *this;
+}
+
 Tensor Tensor::operator-() const { return neg(*this); }
-Tensor& Tensor::operator+=(const Tensor& other) { return assign_(to(add(*this, other), dtype())); }
-Tensor& Tensor::operator-=(const Tensor& other) { return assign_(to(sub(*this, other), dtype())); }
-Tensor& Tensor::operator*=(const Tensor& other) { return assign_(to(mul(*this, other), dtype())); }
-Tensor& Tensor::operator/=(const Tensor& other) { return assign_(to(div(*this, other), dtype())); }
+Tensor& Tensor::operator+=(const Tensor& other) { return update_(add(*this, other)); }
+Tensor& Tensor::operator-=(const Tensor& other) { return update_(sub(*this, other)); }
+Tensor& Tensor::operator*=(const Tensor& other) { return update_(mul(*this, other)); }
+Tensor& Tensor::operator/=(const Tensor& other) { return update_(div(*this, other)); }
 
 Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }

@@ -278,7 +278,10 @@ Value replay_view(const OpInfo& op, const Attributes& attributes, Axes extents, 
 
 Value contiguous(const Value& x) {
   const bool dense = x.shape().is_contiguous(size_of(x.dtype()));
-  if (dense) return x;
+  return dense ? x : copy(x);
+}
+
+Value copy(const Value& x) {
   return record(kCopy, {x.node()}, x.shape().extents(), x.dtype(), x.device());
 }
 

@@ -50,6 +50,8 @@ Tensor broadcast_to(const Tensor& x, const Extents& extents);
 Tensor slice(const Tensor& x, std::int64_t axis, std::optional<std::int64_t> start,
              std::optional<std::int64_t> stop, std::int64_t step = 1);
 Tensor contiguous(const Tensor& x);
+/// A value with memory of its own.
+Tensor to_copy(const Tensor& x);
 
 // Assembly.
 Tensor concat(std::span<const Tensor> parts, std::int64_t axis = 0);

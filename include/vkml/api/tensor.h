@@ -117,6 +117,10 @@ class Tensor {
   /// stays a leaf. Throws ShapeError, DTypeError, DeviceError; nothing has changed then.
   Tensor& assign_(const Tensor& value);
 
+  /// assign_ for x op= y: casts to this dtype, and takes non-contiguous views too. Throws
+  /// AutogradError on a leaf while gradients are recorded.
+  Tensor& update_(const Tensor& value);
+
   /// A view, with Python's meaning of every part.
   Tensor index(const Index& index) const;
   /// x[index] = value, with broadcasting.

@@ -46,6 +46,8 @@ Value select_index(const Value& x, std::int64_t axis, std::int64_t index);
 Value detach(const Value& x);
 /// Dense row-major memory; x itself when it has that.
 Value contiguous(const Value& x);
+/// Dense memory of its own, always.
+Value copy(const Value& x);
 /// The same data through `value`, but gradients arrive at `inputs` through the rule of `op`
 /// (family kCustom).
 Value with_gradient(const OpInfo& op, const Value& value, std::span<const Value> inputs,

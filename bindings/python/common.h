@@ -1,0 +1,52 @@
+// What the files of the native module share: conversions between Python objects and vkML's values.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "vkml/api/vkml.h"
+
+namespace nb = nanobind;
+
+namespace vkml::python {
+
+void bind_errors(nb::module_& m);
+void bind_types(nb::module_& m);
+void bind_context(nb::module_& m);
+void bind_tensor(nb::module_& m);
+void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_structure(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_networks(nb::module_& m);
+void bind_creation(nb::module_& m);
+void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor);
+
+/// The Python object of a dtype: one object each, so that `x.dtype is vkml.float32`.
+nb::object dtype_object(DType dtype);
+DType dtype_from(nb::handle object);
+
+/// A device from a device object, a name, or None (the default device).
+Device device_from(nb::handle object);
+
+/// A tensor from a tensor or a Python number; the number yields to other operands' dtypes.
+Tensor operand_from(nb::handle object, const char* op);
+/// Whether operand_from takes the object, for operators that must return NotImplemented otherwise.
+bool is_operand(nb::handle object);
+
+/// Axes from None, an int or a sequence of ints; `dim` and `axis` name the same thing.
+Extents axes_from(const char* op, nb::handle dim, nb::handle axis);
+/// Extents from one sequence or from several ints.
+Extents extents_from(const nb::args& args);
+Extents extents_from(nb::handle object);
+/// (a, b) from an int or a pair.
+Pair pair_from(const char* op, const char* name, nb::handle object);
+
+Index index_from(nb::handle object);
+
+/// Python's own numbers as a tensor's elements: nested lists, tuples, numbers, arrays, buffers.
+Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device);
+
+}  // namespace vkml::python

@@ -1,0 +1,73 @@
+// Modes, devices, statistics.
+
+#include <nanobind/stl/map.h>
+
+#include "common.h"
+
+namespace vkml::python {
+
+using Release = nb::call_guard<nb::gil_scoped_release>;
+
+void bind_context(nb::module_& m) {
+  m.def("is_grad_enabled", &is_grad_enabled, "Whether this thread records gradients.");
+  m.def("set_grad_enabled", &set_grad_enabled, nb::arg("mode"),
+        "Sets whether this thread records gradients; returns what it was.");
+  m.def("set_eager", &set_eager, nb::arg("mode"),
+        "Eager mode computes after every operator, so that an error surfaces where it was caused.");
+  m.def("is_eager", &is_eager, "Whether eager mode is on.");
+  m.def("set_depth_limit", &set_depth_limit, nb::arg("limit"),
+        "Unread chains longer than this that need no gradient are computed as they are recorded; 0 "
+        "never.");
+  m.def("depth_limit", &depth_limit, "The length at which an unread chain is computed.");
+  m.def("manual_seed", &manual_seed, nb::arg("seed"), "Seeds every random draw that follows.");
+  m.def("initial_seed", &initial_seed, "The seed in use.");
+
+  nb::class_<DeviceDescription>(m, "DeviceInfo", "What is known of a device.")
+      .def_ro("device", &DeviceDescription::device)
+      .def_ro("name", &DeviceDescription::name)
+      .def_ro("driver", &DeviceDescription::driver)
+      .def_ro("memory_bytes", &DeviceDescription::memory_bytes)
+      .def_ro("is_software", &DeviceDescription::is_software)
+      .def_ro("features", &DeviceDescription::features)
+      .def("__repr__", [](const DeviceDescription& d) {
+        return "DeviceInfo(" + to_string(d.device) + ", " + d.name + ", " + d.driver + ", " +
+               std::to_string(d.memory_bytes >> 20) + " MiB" + (d.is_software ? ", software)" : ")");
+      });
+  m.def("devices", &devices, Release(), "Every device here, the CPU first. A driver that fails is left out.");
+  m.def("set_default_device", [](nb::handle device) { set_default_device(device_from(device)); },
+        nb::arg("device"), "Where tensors are made when no device is given.");
+  m.def("default_device", &default_device, "Where tensors are made when no device is given.");
+  m.def("synchronize",
+        [](nb::handle device) {
+          if (device.is_none()) {
+            const nb::gil_scoped_release release;
+            synchronize();
+          } else {
+            const Device d = device_from(device);
+            const nb::gil_scoped_release release;
+            synchronize(d);
+          }
+        },
+        nb::arg("device") = nb::none(), "Waits for everything submitted to a device, or to all.");
+  m.def("allocated_bytes", [](nb::handle device) { return allocated_bytes(device_from(device)); },
+        nb::arg("device") = nb::none(), "Bytes that a device's backend holds.");
+
+  nb::class_<CacheInfo>(m, "CacheInfo", "Plans looked up and compiled, kernels run.")
+      .def_ro("hits", &CacheInfo::hits)
+      .def_ro("misses", &CacheInfo::misses)
+      .def_ro("plans", &CacheInfo::plans)
+      .def_ro("kernels", &CacheInfo::kernels)
+      .def("__repr__", [](const CacheInfo& c) {
+        return "CacheInfo(hits=" + std::to_string(c.hits) + ", misses=" + std::to_string(c.misses) +
+               ", plans=" + std::to_string(c.plans) + ", kernels=" + std::to_string(c.kernels) + ")";
+      });
+  m.def("cache_info", [](nb::handle device) { return cache_info(device_from(device)); },
+        nb::arg("device") = nb::none(), "Statistics of a device's plan cache.");
+  m.def("clear_cache", [](nb::handle device) { clear_cache(device_from(device)); },
+        nb::arg("device") = nb::none(), "Forgets a device's compiled plans.");
+  m.def("set_coverage", &set_coverage, nb::arg("mode"), "Counts evaluated operators from now on.");
+  m.def("coverage", &coverage, "How often each operator ran, by device and name.");
+  m.def("clear_coverage", &clear_coverage, "Sets the counts of coverage() back.");
+}
+
+}  // namespace vkml::python

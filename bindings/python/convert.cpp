@@ -1,0 +1,113 @@
+// Python objects as operands, axes, extents and indices.
+
+#include "common.h"
+
+namespace vkml::python {
+namespace {
+
+bool is_number(nb::handle object) {
+  return PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr());
+}
+
+std::int64_t integer_from(const char* op, nb::handle object) {
+  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    throw ArgumentError(std::string("[") + op + "] " + nb::cast<std::string>(nb::repr(object)) +
+                        " is not an integer");
+  }
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0) {
+    throw ArgumentError(std::string("[") + op + "] " + nb::cast<std::string>(nb::repr(object)) +
+                        " does not fit 64 bits");
+  }
+  return value;
+}
+
+Extents integers_from(const char* op, nb::handle object) {
+  if (!nb::isinstance<nb::sequence>(object)) return {integer_from(op, object)};
+  Extents values;
+  for (const nb::handle item : object) values.push_back(integer_from(op, item));
+  return values;
+}
+
+}  // namespace
+
+bool is_operand(nb::handle object) {
+  return nb::isinstance<Tensor>(object) || is_number(object) || PyIndex_Check(object.ptr()) ||
+         nb::hasattr(object, "__array__");
+}
+
+Tensor operand_from(nb::handle object, const char* op) {
+  const Tensor* tensor = nullptr;
+  if (nb::try_cast(object, tensor) && tensor != nullptr) return *tensor;
+  if (PyBool_Check(object.ptr())) return Tensor(object.ptr() == Py_True);
+  if (PyFloat_Check(object.ptr())) return Tensor(PyFloat_AS_DOUBLE(object.ptr()));
+  if (PyLong_Check(object.ptr())) return Tensor(integer_from(op, object));
+  if (nb::hasattr(object, "__array__") || nb::isinstance<nb::sequence>(object)) {
+    return tensor_from(object, std::nullopt, default_device());
+  }
+  throw DTypeError(std::string("[") + op + "] takes tensors and numbers, not " +
+                   nb::cast<std::string>(nb::repr(object.type())));
+}
+
+Extents axes_from(const char* op, nb::handle dim, nb::handle axis) {
+  if (!dim.is_none() && !axis.is_none()) {
+    throw ArgumentError(std::string("[") + op + "] dim and axis name the same thing; give one");
+  }
+  const nb::handle given = dim.is_none() ? axis : dim;
+  return given.is_none() ? Extents() : integers_from(op, given);
+}
+
+Extents extents_from(nb::handle object) { return integers_from("shape", object); }
+
+Extents extents_from(const nb::args& args) {
+  if (args.size() == 1 && nb::isinstance<nb::sequence>(args[0])) return extents_from(nb::handle(args[0]));
+  Extents extents;
+  for (const nb::handle item : args) extents.push_back(integer_from("shape", item));
+  return extents;
+}
+
+Pair pair_from(const char* op, const char* name, nb::handle object) {
+  const Extents values = integers_from(op, object);
+  if (values.size() == 1) return {values[0], values[0]};
+  if (values.size() == 2) return {values[0], values[1]};
+  throw ArgumentError(std::string("[") + op + "] " + name + " takes one integer or two, not " +
+                      std::to_string(values.size()));
+}
+
+namespace {
+
+std::optional<std::int64_t> bound_from(nb::handle object) {
+  if (object.is_none()) return std::nullopt;
+  // As Python does for its own sequences, bounds past 64 bits are clipped.
+  const Py_ssize_t value = PyNumber_AsSsize_t(object.ptr(), nullptr);
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
+IndexPart index_part(nb::handle object) {
+  if (object.is_none()) return IndexNewAxis{};
+  if (object.ptr() == Py_Ellipsis) return IndexEllipsis{};
+  if (PySlice_Check(object.ptr())) {
+    const std::optional<std::int64_t> step = bound_from(object.attr("step"));
+    return IndexSlice{bound_from(object.attr("start")), bound_from(object.attr("stop")), step.value_or(1)};
+  }
+  if (PyBool_Check(object.ptr()) || !PyIndex_Check(object.ptr())) {
+    throw IndexError("[getitem] takes integers, slices, None, ... and integer tensors, not " +
+                     nb::cast<std::string>(nb::repr(object)));
+  }
+  return integer_from("getitem", object);
+}
+
+}  // namespace
+
+Index index_from(nb::handle object) {
+  if (!PyTuple_Check(object.ptr())) return {index_part(object)};
+  Index index;
+  for (const nb::handle part : object) index.push_back(index_part(part));
+  return index;
+}
+
+}  // namespace vkml::python

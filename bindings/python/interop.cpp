@@ -1,0 +1,318 @@
+// Between tensors and what Python holds numbers in: sequences, NumPy arrays, buffers.
+
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common.h"
+#include "vkml/core/half.h"
+
+namespace vkml::python {
+namespace {
+
+DType dtype_of(nb::dlpack::dtype type) {
+  using Code = nb::dlpack::dtype_code;
+  const auto is = [&](Code code, int bits) {
+    return type.code == static_cast<std::uint8_t>(code) && type.bits == bits && type.lanes == 1;
+  };
+  if (is(Code::Bool, 8)) return DType::kBool;
+  if (is(Code::UInt, 8)) return DType::kU8;
+  if (is(Code::Int, 32)) return DType::kI32;
+  if (is(Code::Int, 64)) return DType::kI64;
+  if (is(Code::Float, 16)) return DType::kF16;
+  if (is(Code::Bfloat, 16)) return DType::kBF16;
+  if (is(Code::Float, 32)) return DType::kF32;
+  if (is(Code::Float, 64)) return DType::kF64;
+  throw DTypeError("[tensor] an array of type code " + std::to_string(type.code) + " with " +
+                   std::to_string(type.bits) + " bits has no vkML dtype. Convert it first: a.astype(\"float32\")");
+}
+
+nb::dlpack::dtype dlpack_of(DType dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const auto make = [](Code code, int bits) {
+    return nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1};
+  };
+  switch (dtype) {
+    case DType::kBool: return make(Code::Bool, 8);
+    case DType::kU8: return make(Code::UInt, 8);
+    case DType::kI32: return make(Code::Int, 32);
+    case DType::kI64: return make(Code::Int, 64);
+    case DType::kF16: return make(Code::Float, 16);
+    case DType::kBF16: return make(Code::Bfloat, 16);
+    case DType::kF32: return make(Code::Float, 32);
+    case DType::kF64: return make(Code::Float, 64);
+  }
+  throw InternalError("unknown dtype");
+}
+
+using Array = nb::ndarray<nb::ro>;
+
+/// The elements of a strided array, densely.
+std::vector<std::byte> dense_bytes(const Array& array, std::size_t element) {
+  std::vector<std::byte> bytes(array.size() * element);
+  if (bytes.empty()) return bytes;
+  const int rank = static_cast<int>(array.ndim());
+  std::array<std::int64_t, kMaxDims> extents{1, 1, 1, 1};
+  std::array<std::int64_t, kMaxDims> strides{};
+  for (int axis = 0; axis < rank; ++axis) {
+    const auto to = static_cast<std::size_t>(axis + kMaxDims - rank);
+    extents[to] = static_cast<std::int64_t>(array.shape(static_cast<std::size_t>(axis)));
+    strides[to] = array.stride(static_cast<std::size_t>(axis)) * static_cast<std::int64_t>(element);
+  }
+  const auto* base = static_cast<const std::byte*>(array.data());
+  std::byte* out = bytes.data();
+  const bool dense_row = strides[3] == static_cast<std::int64_t>(element);
+  for (std::int64_t i = 0; i < extents[0]; ++i) {
+    for (std::int64_t j = 0; j < extents[1]; ++j) {
+      for (std::int64_t k = 0; k < extents[2]; ++k) {
+        const std::byte* row = base + i * strides[0] + j * strides[1] + k * strides[2];
+        if (dense_row) {
+          const std::size_t length = static_cast<std::size_t>(extents[3]) * element;
+          std::memcpy(out, row, length);
+          out += length;
+          continue;
+        }
+        for (std::int64_t l = 0; l < extents[3]; ++l, out += element) {
+          std::memcpy(out, row + l * strides[3], element);
+        }
+      }
+    }
+  }
+  return bytes;
+}
+
+Tensor from_array(const Array& array, std::optional<DType> dtype, Device device) {
+  if (array.ndim() > kMaxDims) {
+    throw ShapeError("rank " + std::to_string(array.ndim()) + " exceeds kMaxDims=" + std::to_string(kMaxDims));
+  }
+  const DType own = dtype_of(array.dtype());
+  Extents extents;
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
+    extents.push_back(static_cast<std::int64_t>(array.shape(axis)));
+  }
+  const std::size_t element = size_of(own);
+  Tensor result;
+  bool dense = true;
+  std::int64_t expected = 1;
+  for (std::size_t axis = array.ndim(); axis-- > 0;) {
+    dense = dense && (array.shape(axis) == 1 || array.stride(axis) == expected);
+    expected *= static_cast<std::int64_t>(array.shape(axis));
+  }
+  if (dense) {
+    const auto* data = static_cast<const std::byte*>(array.data());
+    result = Tensor::from_host({data, array.size() * element}, extents, own, device);
+  } else {
+    result = Tensor::from_host(dense_bytes(array, element), extents, own, device);
+  }
+  return dtype ? to(result, *dtype) : result;
+}
+
+// --- nested sequences
+
+struct Nested {
+  Extents extents;
+  std::vector<double> numbers;
+  std::vector<std::int64_t> integers;
+  DType kind = DType::kBool;
+};
+
+[[noreturn]] void throw_ragged(std::size_t depth) {
+  throw ShapeError("[tensor] nested sequences differ in length at depth " + std::to_string(depth));
+}
+
+void collect(nb::handle data, std::size_t depth, Nested& nested) {
+  if (nb::isinstance<nb::sequence>(data) && !nb::isinstance<nb::str>(data)) {
+    const auto length = static_cast<std::int64_t>(nb::len(data));
+    if (depth == nested.extents.size()) {
+      if (!nested.numbers.empty()) throw_ragged(depth);
+      nested.extents.push_back(length);
+    } else if (nested.extents[depth] != length) {
+      throw_ragged(depth);
+    }
+    for (const nb::handle item : data) collect(item, depth + 1, nested);
+    return;
+  }
+  if (depth != nested.extents.size()) throw_ragged(depth);
+  if (PyBool_Check(data.ptr())) {
+    nested.integers.push_back(data.ptr() == Py_True ? 1 : 0);
+  } else if (PyIndex_Check(data.ptr()) != 0 && !nb::isinstance<Tensor>(data)) {
+    nested.kind = std::max(nested.kind, kDefaultInteger);
+    nested.integers.push_back(nb::cast<std::int64_t>(nb::int_(data)));
+    const bool fits = nested.integers.back() == static_cast<std::int32_t>(nested.integers.back());
+    if (!fits) nested.kind = std::max(nested.kind, DType::kI64);
+  } else if (PyFloat_Check(data.ptr()) || nb::hasattr(data, "__float__")) {
+    nested.kind = kDefaultFloat;
+    nested.integers.push_back(0);
+    nested.numbers.push_back(nb::cast<double>(nb::float_(data)));
+    return;
+  } else {
+    throw DTypeError("[tensor] takes numbers, not " + nb::cast<std::string>(nb::repr(data)));
+  }
+  nested.numbers.push_back(static_cast<double>(nested.integers.back()));
+}
+
+Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
+  Nested nested;
+  collect(data, 0, nested);
+  const DType kind = dtype.value_or(nested.kind);
+  // Integers travel as i64 and floats as f64, so that nothing is lost before the conversion.
+  if (!is_floating(nested.kind)) {
+    const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.integers)), nested.extents,
+                                          DType::kI64, kCpu);
+    return to(to(wide, kind).realize(), device);
+  }
+  const Tensor wide =
+      Tensor::from_host(std::as_bytes(std::span(nested.numbers)), nested.extents, DType::kF64, kCpu);
+  return to(to(wide, kind).realize(), device);
+}
+
+// --- to Python
+
+nb::object element_object(const std::byte* at, DType dtype) {
+  const auto load = [&](auto value) {
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  };
+  switch (dtype) {
+    case DType::kBool: return nb::bool_(load(std::uint8_t{}) != 0);
+    case DType::kU8: return nb::int_(load(std::uint8_t{}));
+    case DType::kI32: return nb::int_(load(std::int32_t{}));
+    case DType::kI64: return nb::int_(load(std::int64_t{}));
+    case DType::kF16: return nb::float_(f16_to_f32(load(std::uint16_t{})));
+    case DType::kBF16: return nb::float_(bf16_to_f32(load(std::uint16_t{})));
+    case DType::kF32: return nb::float_(load(float{}));
+    case DType::kF64: return nb::float_(load(double{}));
+  }
+  throw InternalError("unknown dtype");
+}
+
+nb::object nested_list(const std::byte*& at, std::span<const std::int64_t> extents, DType dtype) {
+  if (extents.empty()) {
+    nb::object number = element_object(at, dtype);
+    at += size_of(dtype);
+    return number;
+  }
+  nb::list items;
+  for (std::int64_t i = 0; i < extents[0]; ++i) items.append(nested_list(at, extents.subspan(1), dtype));
+  return items;
+}
+
+nb::object to_list(const Tensor& t) {
+  std::vector<std::byte> bytes;
+  {
+    const nb::gil_scoped_release release;
+    bytes = t.to_host();
+  }
+  const std::byte* at = bytes.data();
+  return nested_list(at, t.shape().extents(), t.dtype());
+}
+
+/// Shares the tensor's memory where the host can see it; a copy elsewhere. Read-only: the graph takes
+/// values to be immutable.
+nb::object to_numpy(const Tensor& t) {
+  if (t.dtype() == DType::kBF16) {
+    throw DTypeError("[numpy] NumPy has no bfloat16. Use t.to(vkml.float32).numpy()");
+  }
+  if (t.requires_grad() && !t.is_leaf()) {
+    throw AutogradError("[numpy] this tensor requires a gradient. Use t.detach().numpy()");
+  }
+  Tensor::Memory memory;
+  Tensor source = t;
+  {
+    const nb::gil_scoped_release release;
+    if (source.device().kind != DeviceKind::kCpu) source = to(source.detach(), kCpu);
+    memory = source.memory();
+    memory.storage->wait();
+  }
+  memory.storage->mark_exported();
+  const Shape& shape = source.shape();
+  std::array<std::size_t, kMaxDims> extents{};
+  std::array<std::int64_t, kMaxDims> strides{};
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    extents[static_cast<std::size_t>(axis)] = static_cast<std::size_t>(shape[axis]);
+    strides[static_cast<std::size_t>(axis)] = shape.stride(axis) / static_cast<std::int64_t>(size_of(source.dtype()));
+  }
+  auto* owner = new StoragePtr(memory.storage);
+  const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<StoragePtr*>(p); });
+  const auto* data = static_cast<const std::byte*>(memory.storage->host()) + memory.offset;
+  return nb::cast(nb::ndarray<nb::numpy, nb::ro>(data, static_cast<std::size_t>(shape.rank()), extents.data(), capsule,
+                                                 strides.data(), dlpack_of(source.dtype())),
+                  nb::rv_policy::reference);
+}
+
+}  // namespace
+
+Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device) {
+  if (nb::isinstance<Tensor>(data)) {
+    const Tensor source = nb::cast<Tensor>(data).detach();
+    const Tensor typed = dtype ? to(source, *dtype) : source;
+    return to_copy(to(typed, device));
+  }
+  const bool plain = PyFloat_Check(data.ptr()) || PyLong_Check(data.ptr()) || PyList_Check(data.ptr()) ||
+                     PyTuple_Check(data.ptr());
+  if (!plain) {
+    Array array;
+    if (nb::try_cast(data, array)) return from_array(array, dtype, device);
+    if (nb::hasattr(data, "__array__")) {
+      // NumPy scalars and other array-likes: NumPy is imported only by somebody who has them.
+      const nb::object converted = nb::module_::import_("numpy").attr("asarray")(data);
+      if (nb::try_cast(converted, array)) return from_array(array, dtype, device);
+    }
+  }
+  return from_nested(data, dtype, device);
+}
+
+void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
+  tensor.def("numpy", &to_numpy,
+             "A NumPy array of the value: a read-only view of the memory on the CPU, a copy elsewhere.");
+  tensor.def("__array__", [](const Tensor& t, nb::handle dtype, nb::handle) {
+    const nb::object array = to_numpy(t.detach());
+    return dtype.is_none() ? array : array.attr("astype")(dtype);
+  }, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
+  tensor.def("tolist", &to_list, "The value as nested lists, or a number.");
+  tensor.def("to_host", [](const Tensor& t) {
+    std::vector<std::byte> bytes;
+    {
+      const nb::gil_scoped_release release;
+      bytes = t.to_host();
+    }
+    return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }, "The elements in row-major order, as bytes.");
+  tensor.def("cpu", [](const Tensor& t) { return to(t, kCpu); }, "This tensor on the CPU.");
+  tensor.def("to",
+             [](const Tensor& t, nb::handle first, nb::handle second, nb::handle dtype, nb::handle device) {
+               Tensor result = t;
+               for (const nb::handle target : {first, second, dtype, device}) {
+                 if (target.is_none()) continue;
+                 const bool is_device = nb::isinstance<Device>(target) || nb::isinstance<nb::str>(target);
+                 if (is_device) {
+                   const Device where = device_from(target);
+                   const nb::gil_scoped_release release;
+                   result = to(result, where);
+                 } else if (nb::isinstance<Tensor>(target)) {
+                   const Tensor& like = nb::cast<const Tensor&>(target);
+                   result = to(to(result, like.dtype()), like.device());
+                 } else {
+                   result = to(result, dtype_from(target));
+                 }
+               }
+               return result;
+             },
+             nb::arg("first") = nb::none(), nb::arg("second") = nb::none(), nb::arg("dtype") = nb::none(),
+             nb::arg("device") = nb::none(), "Another dtype, another device, or both.");
+  const auto def_cast = [&](const char* name, DType dtype) {
+    tensor.def(name, [dtype](const Tensor& t) { return to(t, dtype); }, "A cast by name.");
+  };
+  def_cast("float", DType::kF32);
+  def_cast("double", DType::kF64);
+  def_cast("half", DType::kF16);
+  def_cast("bfloat16", DType::kBF16);
+  def_cast("int", DType::kI32);
+  def_cast("long", DType::kI64);
+  def_cast("bool", DType::kBool);
+  m.def("from_numpy", [](nb::handle array) { return tensor_from(array, std::nullopt, kCpu); }, nb::arg("array"),
+        "A tensor from a NumPy array; copies.");
+}
+
+}  // namespace vkml::python

@@ -1,0 +1,21 @@
+// The native module vkml._vkml.
+
+#include "common.h"
+
+#ifndef VKML_VERSION
+#define VKML_VERSION "0.1.0"
+#endif
+
+NB_MODULE(_vkml, m) {
+  using namespace vkml::python;
+  m.doc() = "vkML's native module; use it through the package vkml.";
+  m.attr("__version__") = VKML_VERSION;
+  // Tensors may live in module globals when the interpreter goes: not a leak worth a message.
+  nb::set_leak_warnings(false);
+  bind_errors(m);
+  bind_types(m);
+  bind_context(m);
+  bind_tensor(m);
+  bind_creation(m);
+  bind_networks(m);
+}
