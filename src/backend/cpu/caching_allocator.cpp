@@ -48,10 +48,11 @@ void* CachingAllocator::take_cached(std::size_t block_bytes) {
 StoragePtr CachingAllocator::allocate(std::size_t bytes) {
   const auto limit = static_cast<std::size_t>(memory_bytes());
   const auto fail = [&]() -> OutOfMemoryError {
-    return OutOfMemoryError(fmt::format(
-        "[cpu] cannot allocate {} bytes: {} of {} bytes of memory are in use by vkML. Free tensors, "
-        "or work in smaller pieces",
-        bytes, allocated_bytes(), limit));
+    return OutOfMemoryError(
+        fmt::format("[cpu] cannot allocate {} bytes: {} of {} bytes of memory are in use by vkML. "
+                    "Free tensors, "
+                    "or work in smaller pieces",
+                    bytes, allocated_bytes(), limit));
   };
   if (bytes > limit) throw fail();
   const std::size_t block_bytes = size_class(bytes);

@@ -29,9 +29,12 @@ std::unique_ptr<CompiledKernel> compile_kernel(const dispatch::ExecutionGraph& g
                                                std::size_t index) {
   const Kernel& kernel = graph.kernels[index];
   switch (kernel.kind) {
-    case KernelKind::kRegion: return std::make_unique<RegionKernel>(kernel, graph);
-    case KernelKind::kMatmul: return compile_matmul(kernel, graph);
-    default: break;
+    case KernelKind::kRegion:
+      return std::make_unique<RegionKernel>(kernel, graph);
+    case KernelKind::kMatmul:
+      return compile_matmul(kernel, graph);
+    default:
+      break;
   }
   throw UnsupportedError(fmt::format("[cpu] no kernel for {}", dispatch::name_of(kernel.kind)));
 }

@@ -1,5 +1,7 @@
 // The backend behind vkml::kCpu: compiles a plan into loops over tiles and calls of matrix and
 // convolution libraries, and runs it to the end before it returns.
+#include "cpu_backend.h"
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -10,9 +12,7 @@
 #include "machine.h"
 #include "run_context.h"
 #include "threads.h"
-#include "vkml/backend/cpu/register.h"
 #include "vkml/core/error.h"
-#include "vkml/dispatch/backend.h"
 
 namespace vkml::cpu {
 namespace {
@@ -21,8 +21,8 @@ using dispatch::Binding;
 using dispatch::Bindings;
 using dispatch::Buffer;
 using dispatch::BufferKind;
-using dispatch::ExecutionGraph;
 using dispatch::Executable;
+using dispatch::ExecutionGraph;
 
 class CpuExecutable final : public Executable {
  public:
@@ -113,7 +113,8 @@ class CpuBackend final : public dispatch::Backend {
 
   std::byte* address_of(const Buffer& buffer, const Bindings& bindings) const {
     if (buffer.kind == BufferKind::kTemporary) {
-      return static_cast<std::byte*>(arena_->host()) + buffer.arena_offset;
+      // A plan may name temporaries of no bytes without an arena.
+      return arena_ ? static_cast<std::byte*>(arena_->host()) + buffer.arena_offset : nullptr;
     }
     const auto& list = buffer.kind == BufferKind::kInput ? bindings.inputs : bindings.results;
     const Binding& binding = list[static_cast<std::size_t>(buffer.binding)];
@@ -133,11 +134,6 @@ class CpuBackend final : public dispatch::Backend {
 
 }  // namespace
 
-void register_cpu_backend() {
-  dispatch::register_backend(
-      DeviceKind::kCpu,
-      [](int) -> std::unique_ptr<dispatch::Backend> { return std::make_unique<CpuBackend>(); },
-      [] { return 1; });
-}
+std::unique_ptr<dispatch::Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
 
 }  // namespace vkml::cpu

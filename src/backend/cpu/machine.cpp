@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
+#include <hwy/targets.h>
 #include <algorithm>
 #include <fstream>
-#include <hwy/targets.h>
 #include <limits>
 
 namespace vkml::cpu {

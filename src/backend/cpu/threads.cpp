@@ -20,9 +20,7 @@ void after_fork_in_child() {
 
 }  // namespace
 
-int thread_count() {
-  return g_forked.load(std::memory_order_relaxed) ? 1 : omp_get_max_threads();
-}
+int thread_count() { return g_forked.load(std::memory_order_relaxed) ? 1 : omp_get_max_threads(); }
 
 bool worth_threads(double nanoseconds) {
   constexpr double kBreakEven = 8000;

@@ -27,7 +27,8 @@ bool is_dense(const Operand& operand, const Extents& space) {
   return true;
 }
 
-bool reads_core_only(const Kernel& kernel, const std::vector<dispatch::Buffer>& buffers, int buffer) {
+bool reads_core_only(const Kernel& kernel, const std::vector<dispatch::Buffer>& buffers,
+                     int buffer) {
   for (const Operand& load : kernel.loads) {
     if (may_overlap(buffers, load.buffer, buffer)) return false;
   }
@@ -79,7 +80,8 @@ CoreResult::CoreResult(const Kernel& kernel, const std::vector<dispatch::Buffer>
 }
 
 std::byte* CoreResult::address(const RunContext& run) const {
-  return run.buffers[target_.buffer] + target_.offset * static_cast<std::int64_t>(size_of(target_.dtype));
+  return run.buffers[target_.buffer] +
+         target_.offset * static_cast<std::int64_t>(size_of(target_.dtype));
 }
 
 void CoreResult::finish(const RunContext& run) const {

@@ -1,8 +1,8 @@
 // Where a kernel's core writes its result, and the program that runs on it afterwards.
 //
 // A core whose program only passes the result on writes straight into the destination. Otherwise it
-// writes a dense array over kernel.space: the destination itself where that has the same type and is
-// dense too (the program then runs in place), else the kernel's scratch.
+// writes a dense array over kernel.space: the destination itself where that has the same type and
+// is dense too (the program then runs in place), else the kernel's scratch.
 #pragma once
 
 #include <cstdint>

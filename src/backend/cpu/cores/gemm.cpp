@@ -1,6 +1,7 @@
 // Blocks of A (kRows x kDepth) and B (kDepth x columns) are copied into panels in which the inner
 // loop reads memory in order; the copy also takes any stride and storage type. The inner loop keeps
-// a tile of kTileRows x two vectors of C in registers. Bound: arithmetic, once k is past a few tens.
+// a tile of kTileRows x two vectors of C in registers. Bound: arithmetic, once k is past a few
+// tens.
 #include "tile/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -95,13 +96,14 @@ void multiply_tile(const T* a, const T* b, std::int64_t k, T* out) {
   }
 }
 
-// Panels of `width` rows (or columns): element p of row i at panel[p * width + i], zeros past `count`.
+// Panels of `width` rows (or columns): element p of row i at panel[p * width + i], zeros past
+// `count`.
 template <typename T>
 void pack(T* panel, const MatrixView& view, ReadElement<T> read, std::int64_t along_stride,
           std::int64_t depth_stride, std::int64_t count, std::int64_t depth, std::int64_t width) {
   const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
-  const bool plain = size_of(view.dtype) == sizeof(T) && is_floating(view.dtype) ==
-                     std::is_floating_point_v<T>;
+  const bool plain =
+      size_of(view.dtype) == sizeof(T) && is_floating(view.dtype) == std::is_floating_point_v<T>;
   for (std::int64_t begin = 0; begin < count; begin += width, panel += depth * width) {
     const std::int64_t valid = std::min(width, count - begin);
     if (valid < width) std::fill_n(panel, depth * width, T{0});
@@ -181,25 +183,24 @@ void gemm_serial(const MatrixView& a, const MatrixView& b, const GemmTarget& c,
         part_a.data += (i * a.row_stride + p * a.column_stride) * bytes_a;
         pack<T>(packed_a, part_a, read_a, a.row_stride, a.column_stride, m, k, kTileRows);
         GemmTarget part_c = c;
-        part_c.data += (i * c.row_stride + j * c.column_stride) *
-                       static_cast<std::int64_t>(sizeof(T));
+        part_c.data +=
+            (i * c.row_stride + j * c.column_stride) * static_cast<std::int64_t>(sizeof(T));
         multiply_block<T>(packed_a, packed_b, part_c, m, n, k, p == 0);
       }
     }
   }
 }
 
-void gemm_f32(const MatrixView& a, const MatrixView& b, const GemmTarget& c,
-              const GemmShape& shape, ReadElement<float> read_a, ReadElement<float> read_b) {
+void gemm_f32(const MatrixView& a, const MatrixView& b, const GemmTarget& c, const GemmShape& shape,
+              ReadElement<float> read_a, ReadElement<float> read_b) {
   gemm_serial<float>(a, b, c, shape, read_a, read_b);
 }
-void gemm_f64(const MatrixView& a, const MatrixView& b, const GemmTarget& c,
-              const GemmShape& shape, ReadElement<double> read_a, ReadElement<double> read_b) {
+void gemm_f64(const MatrixView& a, const MatrixView& b, const GemmTarget& c, const GemmShape& shape,
+              ReadElement<double> read_a, ReadElement<double> read_b) {
   gemm_serial<double>(a, b, c, shape, read_a, read_b);
 }
-void gemm_i32(const MatrixView& a, const MatrixView& b, const GemmTarget& c,
-              const GemmShape& shape, ReadElement<std::int32_t> read_a,
-              ReadElement<std::int32_t> read_b) {
+void gemm_i32(const MatrixView& a, const MatrixView& b, const GemmTarget& c, const GemmShape& shape,
+              ReadElement<std::int32_t> read_a, ReadElement<std::int32_t> read_b) {
   gemm_serial<std::int32_t>(a, b, c, shape, read_a, read_b);
 }
 
@@ -274,19 +275,22 @@ void gemm_part(const MatrixView& a, const MatrixView& b, const GemmTarget& c,
                const GemmShape& shape) {
   switch (c.dtype) {
     case DType::kF32:
-      HWY_DYNAMIC_DISPATCH(gemm_f32)(a, b, c, shape, reader<float>(a.dtype),
-                                     reader<float>(b.dtype));
+      HWY_DYNAMIC_DISPATCH(gemm_f32)
+      (a, b, c, shape, reader<float>(a.dtype), reader<float>(b.dtype));
       return;
     case DType::kF64:
-      HWY_DYNAMIC_DISPATCH(gemm_f64)(a, b, c, shape, reader<double>(a.dtype),
-                                     reader<double>(b.dtype));
+      HWY_DYNAMIC_DISPATCH(gemm_f64)
+      (a, b, c, shape, reader<double>(a.dtype), reader<double>(b.dtype));
       return;
     case DType::kI32:
-      HWY_DYNAMIC_DISPATCH(gemm_i32)(a, b, c, shape, reader<std::int32_t>(a.dtype),
-                                     reader<std::int32_t>(b.dtype));
+      HWY_DYNAMIC_DISPATCH(gemm_i32)
+      (a, b, c, shape, reader<std::int32_t>(a.dtype), reader<std::int32_t>(b.dtype));
       return;
-    case DType::kI64: gemm_i64(a, b, c, shape); return;
-    default: throw InternalError("a matrix product sums in f32, f64, i32 or i64");
+    case DType::kI64:
+      gemm_i64(a, b, c, shape);
+      return;
+    default:
+      throw InternalError("a matrix product sums in f32, f64, i32 or i64");
   }
 }
 
@@ -294,8 +298,9 @@ void clear(const GemmTarget& c, const GemmShape& shape) {
   const std::size_t bytes = size_of(c.dtype);
   for (std::int64_t i = 0; i < shape.m; ++i) {
     for (std::int64_t j = 0; j < shape.n; ++j) {
-      std::memset(c.data + (i * c.row_stride + j * c.column_stride) *
-                               static_cast<std::int64_t>(bytes), 0, bytes);
+      std::memset(
+          c.data + (i * c.row_stride + j * c.column_stride) * static_cast<std::int64_t>(bytes), 0,
+          bytes);
     }
   }
 }
@@ -313,26 +318,26 @@ void gemm(const MatrixView& a, const MatrixView& b, const GemmTarget& c, std::in
   constexpr double kNanosecondsPerProduct = 0.04;
   const bool by_rows = m >= n;
   const std::int64_t units = ((by_rows ? m : n) + kUnit - 1) / kUnit;
-  const double cost =
-      kNanosecondsPerProduct * static_cast<double>(m) * static_cast<double>(n) *
-      static_cast<double>(k);
-  parallel_shares(units, parallel && worth_threads(cost), [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t first = begin * kUnit;
-    const std::int64_t last = std::min(end * kUnit, by_rows ? m : n);
-    MatrixView part_a = a;
-    MatrixView part_b = b;
-    GemmTarget part_c = c;
-    const auto bytes_c = static_cast<std::int64_t>(size_of(c.dtype));
-    if (by_rows) {
-      part_a.data += first * a.row_stride * static_cast<std::int64_t>(size_of(a.dtype));
-      part_c.data += first * c.row_stride * bytes_c;
-      gemm_part(part_a, part_b, part_c, {last - first, n, k});
-    } else {
-      part_b.data += first * b.column_stride * static_cast<std::int64_t>(size_of(b.dtype));
-      part_c.data += first * c.column_stride * bytes_c;
-      gemm_part(part_a, part_b, part_c, {m, last - first, k});
-    }
-  });
+  const double cost = kNanosecondsPerProduct * static_cast<double>(m) * static_cast<double>(n) *
+                      static_cast<double>(k);
+  parallel_shares(
+      units, parallel && worth_threads(cost), [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t first = begin * kUnit;
+        const std::int64_t last = std::min(end * kUnit, by_rows ? m : n);
+        MatrixView part_a = a;
+        MatrixView part_b = b;
+        GemmTarget part_c = c;
+        const auto bytes_c = static_cast<std::int64_t>(size_of(c.dtype));
+        if (by_rows) {
+          part_a.data += first * a.row_stride * static_cast<std::int64_t>(size_of(a.dtype));
+          part_c.data += first * c.row_stride * bytes_c;
+          gemm_part(part_a, part_b, part_c, {last - first, n, k});
+        } else {
+          part_b.data += first * b.column_stride * static_cast<std::int64_t>(size_of(b.dtype));
+          part_c.data += first * c.column_stride * bytes_c;
+          gemm_part(part_a, part_b, part_c, {m, last - first, k});
+        }
+      });
 }
 
 }  // namespace vkml::cpu

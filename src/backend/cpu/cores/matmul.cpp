@@ -49,8 +49,8 @@ class BlockedMatmul final : public CompiledKernel {
 
   static MatrixView view(const Operand& operand, const RunContext& run, std::int64_t b0,
                          std::int64_t b1) {
-    return {run.buffers[operand.buffer] + batch_offset(operand, b0, b1) *
-                                              static_cast<std::int64_t>(size_of(operand.dtype)),
+    return {run.buffers[operand.buffer] +
+                batch_offset(operand, b0, b1) * static_cast<std::int64_t>(size_of(operand.dtype)),
             operand.dtype, operand.strides[2], operand.strides[3]};
   }
 
@@ -58,10 +58,10 @@ class BlockedMatmul final : public CompiledKernel {
     const std::int64_t b0 = batch / space_[1];
     const std::int64_t b1 = batch % space_[1];
     const Operand& target = result_.target();
-    const GemmTarget c{run.buffers[target.buffer] +
-                           batch_offset(target, b0, b1) *
-                               static_cast<std::int64_t>(size_of(target.dtype)),
-                       target.dtype, target.strides[2], target.strides[3]};
+    const GemmTarget c{
+        run.buffers[target.buffer] +
+            batch_offset(target, b0, b1) * static_cast<std::int64_t>(size_of(target.dtype)),
+        target.dtype, target.strides[2], target.strides[3]};
     gemm(view(a_, run, b0, b1), view(b_, run, b0, b1), c, space_[2], space_[3], a_.extents[3],
          parallel);
   }

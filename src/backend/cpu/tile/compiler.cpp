@@ -73,11 +73,14 @@ class Compiler {
   bool is_uniform_source(const Instruction& instruction) const {
     switch (instruction.op) {
       case Opcode::kConstant:
-      case Opcode::kScalar: return true;
+      case Opcode::kScalar:
+        return true;
       case Opcode::kLoad:
         return plan_().is_uniform(plan_().loads[static_cast<std::size_t>(instruction.imm)]);
-      case Opcode::kIota: return plan_axis(instruction.imm) == kNone;
-      default: return false;
+      case Opcode::kIota:
+        return plan_axis(instruction.imm) == kNone;
+      default:
+        return false;
     }
   }
 
@@ -223,9 +226,12 @@ class Compiler {
 
   std::vector<DraftStep>& steps(Context context) {
     switch (context) {
-      case Context::kUniform: return draft_.uniform_steps;
-      case Context::kRow: return draft_.passes[pass_].row_steps;
-      case Context::kElement: break;
+      case Context::kUniform:
+        return draft_.uniform_steps;
+      case Context::kRow:
+        return draft_.passes[pass_].row_steps;
+      case Context::kElement:
+        break;
     }
     return draft_.passes[pass_].element_steps;
   }
@@ -287,10 +293,14 @@ class Compiler {
     const Instruction& instruction = code_[r];
     const Context context = context_[r];
     switch (instruction.op) {
-      case Opcode::kConstant: return emit_constant(instruction);
-      case Opcode::kScalar: return emit_scalar(instruction);
-      case Opcode::kLoad: return emit_load(instruction, context);
-      case Opcode::kIota: return emit_iota(instruction, context);
+      case Opcode::kConstant:
+        return emit_constant(instruction);
+      case Opcode::kScalar:
+        return emit_scalar(instruction);
+      case Opcode::kLoad:
+        return emit_load(instruction, context);
+      case Opcode::kIota:
+        return emit_iota(instruction, context);
       case Opcode::kCheckIndex: {
         const Loop loop = instruction.type == ScalarType::kI64 ? check_index<std::int64_t>
                                                                : check_index<std::int32_t>;
@@ -298,7 +308,8 @@ class Compiler {
                         {use(instruction.a, context), use(instruction.b, context), kNone},
                         instruction.imm);
       }
-      default: break;
+      default:
+        break;
     }
     const Polynomial& polynomial = polynomials_.ending_at[r];
     if (!polynomial.coefficients.empty()) return emit_polynomial(instruction, polynomial, context);
@@ -442,8 +453,8 @@ class Compiler {
   void emit_row_store(std::size_t k) {
     pass_ = draft_.passes.size() - 1;
     const std::uint16_t r = kernel_.program.outputs[k];
-    const int value = draft_.program->rows_are_splat ? use(r, Context::kRow)
-                                                     : use_as_tile(r, Context::kRow);
+    const int value =
+        draft_.program->rows_are_splat ? use(r, Context::kRow) : use_as_tile(r, Context::kRow);
     draft_.passes[pass_].row_steps.push_back(
         {store_window, kNone, {value, kNone, kNone}, static_cast<std::int64_t>(k)});
   }
@@ -468,12 +479,12 @@ class Compiler {
   Draft draft_;
   bool whole_rows_ = true;
   std::size_t pass_ = 0;
-  std::vector<Context> context_;                // by register
-  std::vector<int> values_;                     // by register: its value now, or kNone
-  std::vector<int> expanded_;                   // by register: a row value as a tile, in this pass
-  std::vector<bool> computed_;                  // by register: in this pass or an earlier one
-  std::vector<bool> needed_;                    // by register: in this pass
-  std::map<std::uint16_t, int> last_value_;     // of an earlier pass
+  std::vector<Context> context_;             // by register
+  std::vector<int> values_;                  // by register: its value now, or kNone
+  std::vector<int> expanded_;                // by register: a row value as a tile, in this pass
+  std::vector<bool> computed_;               // by register: in this pass or an earlier one
+  std::vector<bool> needed_;                 // by register: in this pass
+  std::map<std::uint16_t, int> last_value_;  // of an earlier pass
   std::map<std::pair<std::uint64_t, std::size_t>, int> constants_;
   std::int64_t resident_bytes_ = 0;
 };
@@ -497,7 +508,8 @@ std::int64_t register_capacity(const Kernel& kernel) {
     std::int64_t bytes = 0;
     for (std::size_t j = 0; j <= i; ++j) {
       const bool is_tile = code[j].op != Opcode::kConstant && code[j].op != Opcode::kScalar;
-      if (is_tile && last_use[j] > i) bytes += static_cast<std::int64_t>(register_bytes(code[j].type));
+      if (is_tile && last_use[j] > i)
+        bytes += static_cast<std::int64_t>(register_bytes(code[j].type));
     }
     most = std::max(most, bytes + 4);
   }

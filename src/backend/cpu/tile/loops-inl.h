@@ -110,48 +110,70 @@ HWY_INLINE V fused_multiply_add(D d, V a, V b, V c) {
 
 struct Add {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::Add(a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Add(a, b);
+  }
 };
 struct Sub {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::Sub(a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Sub(a, b);
+  }
 };
 struct Mul {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::Mul(a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Mul(a, b);
+  }
 };
 struct Neg {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Neg(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Neg(a);
+  }
 };
 struct Abs {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Abs(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Abs(a);
+  }
 };
 // The second operand where either is NaN, on every target.
 struct Min {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::IfThenElse(hn::Lt(a, b), a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::IfThenElse(hn::Lt(a, b), a, b);
+  }
 };
 struct Max {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::IfThenElse(hn::Gt(a, b), a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::IfThenElse(hn::Gt(a, b), a, b);
+  }
 };
 struct And {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::And(a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::And(a, b);
+  }
 };
 struct Or {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::Or(a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Or(a, b);
+  }
 };
 struct Xor {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::Xor(a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Xor(a, b);
+  }
 };
 struct Not {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Not(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Not(a);
+  }
 };
 
 // Comparisons give 32-bit masks, whatever the width of what is compared.
@@ -169,15 +191,22 @@ HWY_INLINE hn::Vec<hn::Rebind<std::int32_t, D>> mask_vector(D d, M mask) {
 }
 struct Equal {
   template <class D, class V>
-  static HWY_INLINE auto apply(D d, V a, V b) { return mask_vector(d, hn::Eq(a, b)); }
+  static HWY_INLINE auto apply(D d, V a, V b) {
+    return mask_vector(d, hn::Eq(a, b));
+  }
 };
+// Highway's Ne is false for NaN on some targets.
 struct NotEqual {
   template <class D, class V>
-  static HWY_INLINE auto apply(D d, V a, V b) { return mask_vector(d, hn::Ne(a, b)); }
+  static HWY_INLINE auto apply(D d, V a, V b) {
+    return mask_vector(d, hn::Not(hn::Eq(a, b)));
+  }
 };
 struct Less {
   template <class D, class V>
-  static HWY_INLINE auto apply(D d, V a, V b) { return mask_vector(d, hn::Lt(a, b)); }
+  static HWY_INLINE auto apply(D d, V a, V b) {
+    return mask_vector(d, hn::Lt(a, b));
+  }
 };
 struct LessEqual {
   template <class D, class V>
@@ -199,9 +228,9 @@ void compare(const Step& step, const Frame& frame) {
   std::int32_t* r = result_of<std::int32_t>(step, frame);
   for (std::size_t i = 0; i < frame.count; i += kLaneMultiple) {
     for (std::size_t j = i; j < i + kLaneMultiple; j += hn::Lanes(d)) {
-      hn::StoreU(Op::apply(d, hn::LoadU(d, a + (j & step.mask[0])),
-                           hn::LoadU(d, b + (j & step.mask[1]))),
-                 dr, r + j);
+      hn::StoreU(
+          Op::apply(d, hn::LoadU(d, a + (j & step.mask[0])), hn::LoadU(d, b + (j & step.mask[1]))),
+          dr, r + j);
     }
   }
 }

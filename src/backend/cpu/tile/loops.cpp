@@ -16,19 +16,26 @@ Loop arithmetic_loop(Opcode op, ScalarType type, ScalarType source, std::int64_t
   const bool compares = op >= Opcode::kEqual && op <= Opcode::kLessEqual;
   switch (compares ? source : type) {
     case ScalarType::kBool:
-    case ScalarType::kI32: return i32_loop(op);
-    case ScalarType::kI64: return i64_loop(op);
-    case ScalarType::kF32: return f32_loop(op);
-    case ScalarType::kF64: return f64_loop(op);
+    case ScalarType::kI32:
+      return i32_loop(op);
+    case ScalarType::kI64:
+      return i64_loop(op);
+    case ScalarType::kF32:
+      return f32_loop(op);
+    case ScalarType::kF64:
+      return f64_loop(op);
   }
   return nullptr;
 }
 
 Loop polynomial_loop(ScalarType type) {
   switch (type) {
-    case ScalarType::kF32: return f32_polynomial_loop();
-    case ScalarType::kF64: return f64_polynomial_loop();
-    default: return nullptr;
+    case ScalarType::kF32:
+      return f32_polynomial_loop();
+    case ScalarType::kF64:
+      return f64_polynomial_loop();
+    default:
+      return nullptr;
   }
 }
 

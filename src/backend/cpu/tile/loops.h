@@ -16,8 +16,9 @@ constexpr std::size_t register_bytes(ops::ScalarType type) {
   return type == ops::ScalarType::kI64 || type == ops::ScalarType::kF64 ? 8 : 4;
 }
 
-/// The loop of an arithmetic instruction. `source` is the type of its first operand (of the compared
-/// values, of what is converted); for kNarrow `immediate` is the DType. Null: no such instruction.
+/// The loop of an arithmetic instruction. `source` is the type of its first operand (of the
+/// compared values, of what is converted); for kNarrow `immediate` is the DType. Null: no such
+/// instruction.
 Loop arithmetic_loop(ops::Opcode op, ops::ScalarType type, ops::ScalarType source,
                      std::int64_t immediate);
 

@@ -1,5 +1,5 @@
-// Tile loops between types: conversion and rounding of registers, and loads and stores of contiguous
-// memory in the narrow storage types.
+// Tile loops between types: conversion and rounding of registers, and loads and stores of
+// contiguous memory in the narrow storage types.
 #include "tile/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -29,7 +29,9 @@ using U8 = std::uint8_t;
 template <typename To>
 struct Cast {
   template <typename From>
-  static HWY_INLINE To apply(From a) { return static_cast<To>(a); }
+  static HWY_INLINE To apply(From a) {
+    return static_cast<To>(a);
+  }
 };
 // Booleans are masks: 0 or -1.
 template <typename To>
@@ -38,11 +40,15 @@ struct FromMask {
 };
 struct ToMask {
   template <typename From>
-  static HWY_INLINE I32 apply(From a) { return a != From{0} ? -1 : 0; }
+  static HWY_INLINE I32 apply(From a) {
+    return a != From{0} ? -1 : 0;
+  }
 };
 struct Copy {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return a; }
+  static HWY_INLINE V apply(D, V a) {
+    return a;
+  }
 };
 struct I32ToF32 {
   template <class D, class V>
@@ -65,73 +71,105 @@ struct MaskToF32 {
 };
 struct MaskToI32 {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Neg(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Neg(a);
+  }
 };
 struct NonZero {
   template <class D, class V>
   static HWY_INLINE hn::Vec<hn::Rebind<I32, D>> apply(D d, V a) {
-    return mask_vector(d, hn::Ne(a, hn::Zero(d)));
+    return mask_vector(d, hn::Not(hn::Eq(a, hn::Zero(d))));
   }
 };
 
 Loop from_bool(ScalarType to) {
   switch (to) {
-    case ScalarType::kBool: return map1<I32, I32, Copy>;
-    case ScalarType::kI32: return map1<I32, I32, MaskToI32>;
-    case ScalarType::kI64: return each1<I32, I64, FromMask<I64>>;
-    case ScalarType::kF32: return map1<I32, F32, MaskToF32>;
-    case ScalarType::kF64: return each1<I32, F64, FromMask<F64>>;
+    case ScalarType::kBool:
+      return map1<I32, I32, Copy>;
+    case ScalarType::kI32:
+      return map1<I32, I32, MaskToI32>;
+    case ScalarType::kI64:
+      return each1<I32, I64, FromMask<I64>>;
+    case ScalarType::kF32:
+      return map1<I32, F32, MaskToF32>;
+    case ScalarType::kF64:
+      return each1<I32, F64, FromMask<F64>>;
   }
   return nullptr;
 }
 Loop from_i32(ScalarType to) {
   switch (to) {
-    case ScalarType::kBool: return map1<I32, I32, NonZero>;
-    case ScalarType::kI32: return map1<I32, I32, Copy>;
-    case ScalarType::kI64: return each1<I32, I64, Cast<I64>>;
-    case ScalarType::kF32: return map1<I32, F32, I32ToF32>;
-    case ScalarType::kF64: return each1<I32, F64, Cast<F64>>;
+    case ScalarType::kBool:
+      return map1<I32, I32, NonZero>;
+    case ScalarType::kI32:
+      return map1<I32, I32, Copy>;
+    case ScalarType::kI64:
+      return each1<I32, I64, Cast<I64>>;
+    case ScalarType::kF32:
+      return map1<I32, F32, I32ToF32>;
+    case ScalarType::kF64:
+      return each1<I32, F64, Cast<F64>>;
   }
   return nullptr;
 }
 Loop from_i64(ScalarType to) {
   switch (to) {
-    case ScalarType::kBool: return each1<I64, I32, ToMask>;
-    case ScalarType::kI32: return each1<I64, I32, Cast<I32>>;
-    case ScalarType::kI64: return map1<I64, I64, Copy>;
-    case ScalarType::kF32: return each1<I64, F32, Cast<F32>>;
-    case ScalarType::kF64: return each1<I64, F64, Cast<F64>>;
+    case ScalarType::kBool:
+      return each1<I64, I32, ToMask>;
+    case ScalarType::kI32:
+      return each1<I64, I32, Cast<I32>>;
+    case ScalarType::kI64:
+      return map1<I64, I64, Copy>;
+    case ScalarType::kF32:
+      return each1<I64, F32, Cast<F32>>;
+    case ScalarType::kF64:
+      return each1<I64, F64, Cast<F64>>;
   }
   return nullptr;
 }
 Loop from_f32(ScalarType to) {
   switch (to) {
-    case ScalarType::kBool: return map1<F32, I32, NonZero>;
-    case ScalarType::kI32: return map1<F32, I32, F32ToI32>;
-    case ScalarType::kI64: return each1<F32, I64, Cast<I64>>;
-    case ScalarType::kF32: return map1<F32, F32, Copy>;
-    case ScalarType::kF64: return each1<F32, F64, Cast<F64>>;
+    case ScalarType::kBool:
+      return map1<F32, I32, NonZero>;
+    case ScalarType::kI32:
+      return map1<F32, I32, F32ToI32>;
+    case ScalarType::kI64:
+      return each1<F32, I64, Cast<I64>>;
+    case ScalarType::kF32:
+      return map1<F32, F32, Copy>;
+    case ScalarType::kF64:
+      return each1<F32, F64, Cast<F64>>;
   }
   return nullptr;
 }
 Loop from_f64(ScalarType to) {
   switch (to) {
-    case ScalarType::kBool: return each1<F64, I32, ToMask>;
-    case ScalarType::kI32: return each1<F64, I32, Cast<I32>>;
-    case ScalarType::kI64: return each1<F64, I64, Cast<I64>>;
-    case ScalarType::kF32: return each1<F64, F32, Cast<F32>>;
-    case ScalarType::kF64: return map1<F64, F64, Copy>;
+    case ScalarType::kBool:
+      return each1<F64, I32, ToMask>;
+    case ScalarType::kI32:
+      return each1<F64, I32, Cast<I32>>;
+    case ScalarType::kI64:
+      return each1<F64, I64, Cast<I64>>;
+    case ScalarType::kF32:
+      return each1<F64, F32, Cast<F32>>;
+    case ScalarType::kF64:
+      return map1<F64, F64, Copy>;
   }
   return nullptr;
 }
 
 Loop convert_loop_here(ScalarType to, ScalarType from) {
   switch (from) {
-    case ScalarType::kBool: return from_bool(to);
-    case ScalarType::kI32: return from_i32(to);
-    case ScalarType::kI64: return from_i64(to);
-    case ScalarType::kF32: return from_f32(to);
-    case ScalarType::kF64: return from_f64(to);
+    case ScalarType::kBool:
+      return from_bool(to);
+    case ScalarType::kI32:
+      return from_i32(to);
+    case ScalarType::kI64:
+      return from_i64(to);
+    case ScalarType::kF32:
+      return from_f32(to);
+    case ScalarType::kF64:
+      return from_f64(to);
   }
   return nullptr;
 }
@@ -150,26 +188,37 @@ HWY_INLINE hn::Vec<hn::Rebind<U32, D>> bf16_bits(D, V a) {
 
 struct NarrowBF16 {
   template <class D, class V>
-  static HWY_INLINE V apply(D d, V a) { return hn::BitCast(d, bf16_bits(d, a)); }
+  static HWY_INLINE V apply(D d, V a) {
+    return hn::BitCast(d, bf16_bits(d, a));
+  }
 };
 struct NarrowF16 {
   static HWY_INLINE F32 apply(F32 a) { return f16_to_f32(f32_to_f16(a)); }
 };
 struct NarrowU8 {
   template <class D, class V>
-  static HWY_INLINE V apply(D d, V a) { return hn::And(a, hn::Set(d, 255)); }
+  static HWY_INLINE V apply(D d, V a) {
+    return hn::And(a, hn::Set(d, 255));
+  }
 };
 
 Loop narrow_loop_here(DType dtype) {
   switch (dtype) {
     case DType::kBool:
-    case DType::kI32: return map1<I32, I32, Copy>;
-    case DType::kU8: return map1<I32, I32, NarrowU8>;
-    case DType::kI64: return map1<I64, I64, Copy>;
-    case DType::kF16: return each1<F32, F32, NarrowF16>;
-    case DType::kBF16: return map1<F32, F32, NarrowBF16>;
-    case DType::kF32: return map1<F32, F32, Copy>;
-    case DType::kF64: return map1<F64, F64, Copy>;
+    case DType::kI32:
+      return map1<I32, I32, Copy>;
+    case DType::kU8:
+      return map1<I32, I32, NarrowU8>;
+    case DType::kI64:
+      return map1<I64, I64, Copy>;
+    case DType::kF16:
+      return each1<F32, F32, NarrowF16>;
+    case DType::kBF16:
+      return map1<F32, F32, NarrowBF16>;
+    case DType::kF32:
+      return map1<F32, F32, Copy>;
+    case DType::kF64:
+      return map1<F64, F64, Copy>;
   }
   return nullptr;
 }
@@ -255,27 +304,39 @@ void store_bf16(void* target, const void* source, std::size_t n) {
 
 ConvertRow load_row_here(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return load_bool;
-    case DType::kU8: return load_u8;
-    case DType::kF16: return load_f16;
-    case DType::kBF16: return load_bf16;
+    case DType::kBool:
+      return load_bool;
+    case DType::kU8:
+      return load_u8;
+    case DType::kF16:
+      return load_f16;
+    case DType::kBF16:
+      return load_bf16;
     case DType::kI32:
-    case DType::kF32: return copy_row<4>;
+    case DType::kF32:
+      return copy_row<4>;
     case DType::kI64:
-    case DType::kF64: return copy_row<8>;
+    case DType::kF64:
+      return copy_row<8>;
   }
   return nullptr;
 }
 ConvertRow store_row_here(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return store_bool;
-    case DType::kU8: return store_u8;
-    case DType::kF16: return store_f16;
-    case DType::kBF16: return store_bf16;
+    case DType::kBool:
+      return store_bool;
+    case DType::kU8:
+      return store_u8;
+    case DType::kF16:
+      return store_f16;
+    case DType::kBF16:
+      return store_bf16;
     case DType::kI32:
-    case DType::kF32: return copy_row<4>;
+    case DType::kF32:
+      return copy_row<4>;
     case DType::kI64:
-    case DType::kF64: return copy_row<8>;
+    case DType::kF64:
+      return copy_row<8>;
   }
   return nullptr;
 }

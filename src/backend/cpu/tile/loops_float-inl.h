@@ -15,31 +15,45 @@ namespace HWY_NAMESPACE {
 
 struct Div {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return hn::Div(a, b); }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Div(a, b);
+  }
 };
 struct Sqrt {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Sqrt(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Sqrt(a);
+  }
 };
 struct Floor {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Floor(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Floor(a);
+  }
 };
 struct Ceil {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Ceil(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Ceil(a);
+  }
 };
 struct Trunc {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Trunc(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Trunc(a);
+  }
 };
 struct RoundEven {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a) { return hn::Round(a); }
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Round(a);
+  }
 };
 struct Fma {
   template <class D, class V>
-  static HWY_INLINE V apply(D d, V a, V b, V c) { return fused_multiply_add(d, a, b, c); }
+  static HWY_INLINE V apply(D d, V a, V b, V c) {
+    return fused_multiply_add(d, a, b, c);
+  }
 };
 
 // Vectors of the tile advance through the whole Horner chain in registers, several at a time to
@@ -91,26 +105,46 @@ template <typename T>
 Loop float_loop(ops::Opcode op) {
   using ops::Opcode;
   switch (op) {
-    case Opcode::kAdd: return map2<T, T, Add>;
-    case Opcode::kSub: return map2<T, T, Sub>;
-    case Opcode::kMul: return map2<T, T, Mul>;
-    case Opcode::kDiv: return map2<T, T, Div>;
-    case Opcode::kNeg: return map1<T, T, Neg>;
-    case Opcode::kAbs: return map1<T, T, Abs>;
-    case Opcode::kMin: return map2<T, T, Min>;
-    case Opcode::kMax: return map2<T, T, Max>;
-    case Opcode::kFma: return map3<T, Fma>;
-    case Opcode::kSqrt: return map1<T, T, Sqrt>;
-    case Opcode::kFloor: return map1<T, T, Floor>;
-    case Opcode::kCeil: return map1<T, T, Ceil>;
-    case Opcode::kTrunc: return map1<T, T, Trunc>;
-    case Opcode::kRoundEven: return map1<T, T, RoundEven>;
-    case Opcode::kEqual: return compare<T, Equal>;
-    case Opcode::kNotEqual: return compare<T, NotEqual>;
-    case Opcode::kLess: return compare<T, Less>;
-    case Opcode::kLessEqual: return compare<T, LessEqual>;
-    case Opcode::kSelect: return select<T>;
-    default: return nullptr;
+    case Opcode::kAdd:
+      return map2<T, T, Add>;
+    case Opcode::kSub:
+      return map2<T, T, Sub>;
+    case Opcode::kMul:
+      return map2<T, T, Mul>;
+    case Opcode::kDiv:
+      return map2<T, T, Div>;
+    case Opcode::kNeg:
+      return map1<T, T, Neg>;
+    case Opcode::kAbs:
+      return map1<T, T, Abs>;
+    case Opcode::kMin:
+      return map2<T, T, Min>;
+    case Opcode::kMax:
+      return map2<T, T, Max>;
+    case Opcode::kFma:
+      return map3<T, Fma>;
+    case Opcode::kSqrt:
+      return map1<T, T, Sqrt>;
+    case Opcode::kFloor:
+      return map1<T, T, Floor>;
+    case Opcode::kCeil:
+      return map1<T, T, Ceil>;
+    case Opcode::kTrunc:
+      return map1<T, T, Trunc>;
+    case Opcode::kRoundEven:
+      return map1<T, T, RoundEven>;
+    case Opcode::kEqual:
+      return compare<T, Equal>;
+    case Opcode::kNotEqual:
+      return compare<T, NotEqual>;
+    case Opcode::kLess:
+      return compare<T, Less>;
+    case Opcode::kLessEqual:
+      return compare<T, LessEqual>;
+    case Opcode::kSelect:
+      return select<T>;
+    default:
+      return nullptr;
   }
 }
 

@@ -26,18 +26,22 @@ struct Remainder {
 };
 struct MulHighU32 {
   static HWY_INLINE std::int32_t apply(std::int32_t a, std::int32_t b) {
-    const std::uint64_t product = std::uint64_t{static_cast<std::uint32_t>(a)} *
-                                  std::uint64_t{static_cast<std::uint32_t>(b)};
+    const std::uint64_t product =
+        std::uint64_t{static_cast<std::uint32_t>(a)} * std::uint64_t{static_cast<std::uint32_t>(b)};
     return static_cast<std::int32_t>(product >> 32);
   }
 };
 struct ShiftLeft {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return a << b; }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return a << b;
+  }
 };
 struct ShiftRight {
   template <class D, class V>
-  static HWY_INLINE V apply(D, V a, V b) { return a >> b; }
+  static HWY_INLINE V apply(D, V a, V b) {
+    return a >> b;
+  }
 };
 struct ShiftRightLogical {
   template <class D, class V>
@@ -51,29 +55,52 @@ Loop i32_loop_here(ops::Opcode op) {
   using ops::Opcode;
   using T = std::int32_t;
   switch (op) {
-    case Opcode::kAdd: return map2<T, T, Add>;
-    case Opcode::kSub: return map2<T, T, Sub>;
-    case Opcode::kMul: return map2<T, T, Mul>;
-    case Opcode::kDiv: return each2<T, T, Divide>;
-    case Opcode::kRem: return each2<T, T, Remainder>;
-    case Opcode::kNeg: return map1<T, T, Neg>;
-    case Opcode::kAbs: return map1<T, T, Abs>;
-    case Opcode::kMin: return map2<T, T, Min>;
-    case Opcode::kMax: return map2<T, T, Max>;
-    case Opcode::kMulHighU32: return each2<T, T, MulHighU32>;
-    case Opcode::kAnd: return map2<T, T, And>;
-    case Opcode::kOr: return map2<T, T, Or>;
-    case Opcode::kXor: return map2<T, T, Xor>;
-    case Opcode::kNot: return map1<T, T, Not>;
-    case Opcode::kShiftLeft: return map2<T, T, ShiftLeft>;
-    case Opcode::kShiftRight: return map2<T, T, ShiftRight>;
-    case Opcode::kShiftRightLogical: return map2<T, T, ShiftRightLogical>;
-    case Opcode::kEqual: return compare<T, Equal>;
-    case Opcode::kNotEqual: return compare<T, NotEqual>;
-    case Opcode::kLess: return compare<T, Less>;
-    case Opcode::kLessEqual: return compare<T, LessEqual>;
-    case Opcode::kSelect: return select<T>;
-    default: return nullptr;
+    case Opcode::kAdd:
+      return map2<T, T, Add>;
+    case Opcode::kSub:
+      return map2<T, T, Sub>;
+    case Opcode::kMul:
+      return map2<T, T, Mul>;
+    case Opcode::kDiv:
+      return each2<T, T, Divide>;
+    case Opcode::kRem:
+      return each2<T, T, Remainder>;
+    case Opcode::kNeg:
+      return map1<T, T, Neg>;
+    case Opcode::kAbs:
+      return map1<T, T, Abs>;
+    case Opcode::kMin:
+      return map2<T, T, Min>;
+    case Opcode::kMax:
+      return map2<T, T, Max>;
+    case Opcode::kMulHighU32:
+      return each2<T, T, MulHighU32>;
+    case Opcode::kAnd:
+      return map2<T, T, And>;
+    case Opcode::kOr:
+      return map2<T, T, Or>;
+    case Opcode::kXor:
+      return map2<T, T, Xor>;
+    case Opcode::kNot:
+      return map1<T, T, Not>;
+    case Opcode::kShiftLeft:
+      return map2<T, T, ShiftLeft>;
+    case Opcode::kShiftRight:
+      return map2<T, T, ShiftRight>;
+    case Opcode::kShiftRightLogical:
+      return map2<T, T, ShiftRightLogical>;
+    case Opcode::kEqual:
+      return compare<T, Equal>;
+    case Opcode::kNotEqual:
+      return compare<T, NotEqual>;
+    case Opcode::kLess:
+      return compare<T, Less>;
+    case Opcode::kLessEqual:
+      return compare<T, LessEqual>;
+    case Opcode::kSelect:
+      return select<T>;
+    default:
+      return nullptr;
   }
 }
 

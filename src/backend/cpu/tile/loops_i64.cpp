@@ -44,7 +44,8 @@ struct ShiftRightLogical {
 };
 struct MulHighU32 {
   static HWY_INLINE I64 apply(I64 a, I64 b) {
-    return static_cast<I64>(((static_cast<U64>(a) & 0xffffffffu) * (static_cast<U64>(b) & 0xffffffffu)) >> 32);
+    return static_cast<I64>(
+        ((static_cast<U64>(a) & 0xffffffffu) * (static_cast<U64>(b) & 0xffffffffu)) >> 32);
   }
 };
 struct Magnitude {
@@ -56,29 +57,52 @@ struct Magnitude {
 Loop i64_loop_here(ops::Opcode op) {
   using ops::Opcode;
   switch (op) {
-    case Opcode::kAdd: return map2<I64, I64, Add>;
-    case Opcode::kSub: return map2<I64, I64, Sub>;
-    case Opcode::kMul: return each2<I64, I64, Multiply>;
-    case Opcode::kDiv: return each2<I64, I64, Divide>;
-    case Opcode::kRem: return each2<I64, I64, Remainder>;
-    case Opcode::kNeg: return map1<I64, I64, Neg>;
-    case Opcode::kAbs: return each1<I64, I64, Magnitude>;
-    case Opcode::kMin: return map2<I64, I64, Min>;
-    case Opcode::kMax: return map2<I64, I64, Max>;
-    case Opcode::kMulHighU32: return each2<I64, I64, MulHighU32>;
-    case Opcode::kAnd: return map2<I64, I64, And>;
-    case Opcode::kOr: return map2<I64, I64, Or>;
-    case Opcode::kXor: return map2<I64, I64, Xor>;
-    case Opcode::kNot: return map1<I64, I64, Not>;
-    case Opcode::kShiftLeft: return each2<I64, I64, ShiftLeft>;
-    case Opcode::kShiftRight: return each2<I64, I64, ShiftRight>;
-    case Opcode::kShiftRightLogical: return each2<I64, I64, ShiftRightLogical>;
-    case Opcode::kEqual: return compare<I64, Equal>;
-    case Opcode::kNotEqual: return compare<I64, NotEqual>;
-    case Opcode::kLess: return compare<I64, Less>;
-    case Opcode::kLessEqual: return compare<I64, LessEqual>;
-    case Opcode::kSelect: return select<I64>;
-    default: return nullptr;
+    case Opcode::kAdd:
+      return map2<I64, I64, Add>;
+    case Opcode::kSub:
+      return map2<I64, I64, Sub>;
+    case Opcode::kMul:
+      return each2<I64, I64, Multiply>;
+    case Opcode::kDiv:
+      return each2<I64, I64, Divide>;
+    case Opcode::kRem:
+      return each2<I64, I64, Remainder>;
+    case Opcode::kNeg:
+      return map1<I64, I64, Neg>;
+    case Opcode::kAbs:
+      return each1<I64, I64, Magnitude>;
+    case Opcode::kMin:
+      return map2<I64, I64, Min>;
+    case Opcode::kMax:
+      return map2<I64, I64, Max>;
+    case Opcode::kMulHighU32:
+      return each2<I64, I64, MulHighU32>;
+    case Opcode::kAnd:
+      return map2<I64, I64, And>;
+    case Opcode::kOr:
+      return map2<I64, I64, Or>;
+    case Opcode::kXor:
+      return map2<I64, I64, Xor>;
+    case Opcode::kNot:
+      return map1<I64, I64, Not>;
+    case Opcode::kShiftLeft:
+      return each2<I64, I64, ShiftLeft>;
+    case Opcode::kShiftRight:
+      return each2<I64, I64, ShiftRight>;
+    case Opcode::kShiftRightLogical:
+      return each2<I64, I64, ShiftRightLogical>;
+    case Opcode::kEqual:
+      return compare<I64, Equal>;
+    case Opcode::kNotEqual:
+      return compare<I64, NotEqual>;
+    case Opcode::kLess:
+      return compare<I64, Less>;
+    case Opcode::kLessEqual:
+      return compare<I64, LessEqual>;
+    case Opcode::kSelect:
+      return select<I64>;
+    default:
+      return nullptr;
   }
 }
 

@@ -40,7 +40,9 @@ template <typename T>
 struct SumOf {
   static constexpr T kIdentity = 0;
   template <class V>
-  static HWY_INLINE V combine(V a, V b) { return hn::Add(a, b); }
+  static HWY_INLINE V combine(V a, V b) {
+    return hn::Add(a, b);
+  }
   template <typename S>
   static HWY_INLINE S combine_one(S a, S b) {
     if constexpr (std::is_floating_point_v<S>) {
@@ -67,9 +69,8 @@ struct ProductOf {
 // NaN wins: a NaN already there stays, since no comparison with it holds; a new one replaces.
 template <typename T>
 struct GreatestOf {
-  static constexpr T kIdentity = std::is_floating_point_v<T>
-                                     ? -std::numeric_limits<T>::infinity()
-                                     : std::numeric_limits<T>::lowest();
+  static constexpr T kIdentity = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
+                                                             : std::numeric_limits<T>::lowest();
   template <class V>
   static HWY_INLINE V combine(V a, V b) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -79,7 +80,9 @@ struct GreatestOf {
     }
   }
   template <typename S>
-  static HWY_INLINE S combine_one(S a, S b) { return b > a || b != b ? b : a; }
+  static HWY_INLINE S combine_one(S a, S b) {
+    return b > a || b != b ? b : a;
+  }
 };
 template <typename T>
 struct LeastOf {
@@ -94,23 +97,33 @@ struct LeastOf {
     }
   }
   template <typename S>
-  static HWY_INLINE S combine_one(S a, S b) { return b < a || b != b ? b : a; }
+  static HWY_INLINE S combine_one(S a, S b) {
+    return b < a || b != b ? b : a;
+  }
 };
 template <typename T>
 struct AnyOf {
   static constexpr T kIdentity = 0;
   template <class V>
-  static HWY_INLINE V combine(V a, V b) { return hn::Or(a, b); }
+  static HWY_INLINE V combine(V a, V b) {
+    return hn::Or(a, b);
+  }
   template <typename S>
-  static HWY_INLINE S combine_one(S a, S b) { return a | b; }
+  static HWY_INLINE S combine_one(S a, S b) {
+    return a | b;
+  }
 };
 template <typename T>
 struct AllOf {
   static constexpr T kIdentity = -1;
   template <class V>
-  static HWY_INLINE V combine(V a, V b) { return hn::And(a, b); }
+  static HWY_INLINE V combine(V a, V b) {
+    return hn::And(a, b);
+  }
   template <typename S>
-  static HWY_INLINE S combine_one(S a, S b) { return a & b; }
+  static HWY_INLINE S combine_one(S a, S b) {
+    return a & b;
+  }
 };
 
 // Four vectors of partial results, combined pairwise at the end: a fixed order.
@@ -235,14 +248,20 @@ void argument_step(const Step& step, const Frame& frame) {
 template <typename T, bool kVertical>
 Loop number_loop(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum: return kVertical ? vertical<T, SumOf<T>> : horizontal<T, SumOf<T>>;
+    case ReduceKind::kSum:
+      return kVertical ? vertical<T, SumOf<T>> : horizontal<T, SumOf<T>>;
     case ReduceKind::kMax:
       return kVertical ? vertical<T, GreatestOf<T>> : horizontal<T, GreatestOf<T>>;
-    case ReduceKind::kMin: return kVertical ? vertical<T, LeastOf<T>> : horizontal<T, LeastOf<T>>;
-    case ReduceKind::kProd: return product_step<T, kVertical>;
-    case ReduceKind::kArgMax: return argument_step<T, true, kVertical>;
-    case ReduceKind::kArgMin: return argument_step<T, false, kVertical>;
-    default: return nullptr;
+    case ReduceKind::kMin:
+      return kVertical ? vertical<T, LeastOf<T>> : horizontal<T, LeastOf<T>>;
+    case ReduceKind::kProd:
+      return product_step<T, kVertical>;
+    case ReduceKind::kArgMax:
+      return argument_step<T, true, kVertical>;
+    case ReduceKind::kArgMin:
+      return argument_step<T, false, kVertical>;
+    default:
+      return nullptr;
   }
 }
 
@@ -250,20 +269,28 @@ template <bool kVertical>
 Loop mask_loop(ReduceKind kind) {
   using T = std::int32_t;
   switch (kind) {
-    case ReduceKind::kAny: return kVertical ? vertical<T, AnyOf<T>> : horizontal<T, AnyOf<T>>;
-    case ReduceKind::kAll: return kVertical ? vertical<T, AllOf<T>> : horizontal<T, AllOf<T>>;
-    default: return nullptr;
+    case ReduceKind::kAny:
+      return kVertical ? vertical<T, AnyOf<T>> : horizontal<T, AnyOf<T>>;
+    case ReduceKind::kAll:
+      return kVertical ? vertical<T, AllOf<T>> : horizontal<T, AllOf<T>>;
+    default:
+      return nullptr;
   }
 }
 
 template <bool kVertical>
 Loop loop_of(ReduceKind kind, ScalarType type) {
   switch (type) {
-    case ScalarType::kBool: return mask_loop<kVertical>(kind);
-    case ScalarType::kI32: return number_loop<std::int32_t, kVertical>(kind);
-    case ScalarType::kI64: return number_loop<std::int64_t, kVertical>(kind);
-    case ScalarType::kF32: return number_loop<float, kVertical>(kind);
-    case ScalarType::kF64: return number_loop<double, kVertical>(kind);
+    case ScalarType::kBool:
+      return mask_loop<kVertical>(kind);
+    case ScalarType::kI32:
+      return number_loop<std::int32_t, kVertical>(kind);
+    case ScalarType::kI64:
+      return number_loop<std::int64_t, kVertical>(kind);
+    case ScalarType::kF32:
+      return number_loop<float, kVertical>(kind);
+    case ScalarType::kF64:
+      return number_loop<double, kVertical>(kind);
   }
   return nullptr;
 }

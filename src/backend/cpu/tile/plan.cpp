@@ -166,7 +166,8 @@ void cut_map(RegionPlan& plan, std::size_t rank, std::int64_t capacity) {
 void cut_rows(RegionPlan& plan, std::size_t outer, std::size_t rank, std::int64_t capacity) {
   if (plan.vertical) {
     // Few enough lanes that a useful piece of each row fits, enough to read memory in long runs.
-    plan.tile[rank - 1] = even_piece(plan.extent[rank - 1], std::max<std::int64_t>(capacity / 4, 16));
+    plan.tile[rank - 1] =
+        even_piece(plan.extent[rank - 1], std::max<std::int64_t>(capacity / 4, 16));
     cut(plan, outer - 1, rank - 1, capacity / plan.tile[rank - 1]);
     return;
   }
@@ -207,9 +208,7 @@ bool RegionPlan::is_in_parts() const {
   return reduces && tile_count(false) < kManyBlocks && row_length * tile_rows() >= kLongBlock;
 }
 
-std::int64_t RegionPlan::tile_elements() const {
-  return tile[0] * tile[1] * tile[2] * tile[3];
-}
+std::int64_t RegionPlan::tile_elements() const { return tile[0] * tile[1] * tile[2] * tile[3]; }
 
 std::int64_t RegionPlan::tile_rows() const {
   std::int64_t count = 1;

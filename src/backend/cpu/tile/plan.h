@@ -1,12 +1,13 @@
 // How a kernel's iteration space is cut into tiles.
 //
 // Axes of extent 1 are dropped, axes that lie densely one behind the other for every operand are
-// merged, and the rest are ordered so that stores run along memory. What remains is a grid of tiles:
+// merged, and the rest are ordered so that stores run along memory. What remains is a grid of
+// tiles:
 //   maps        a run of whole inner rows, or a piece of one; a square block where an operand is
 //               transposed, so that both sides use whole cache lines;
 //   rows        horizontal: several whole rows, or a piece of one long row;
-//               vertical (the row axes are not the contiguous ones): a piece of several neighbouring
-//               rows, which are then the vector lanes.
+//               vertical (the row axes are not the contiguous ones): a piece of several
+//               neighbouring rows, which are then the vector lanes.
 #pragma once
 
 #include <array>

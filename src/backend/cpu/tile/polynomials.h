@@ -11,8 +11,8 @@ namespace vkml::cpu {
 
 struct Polynomial {
   std::uint16_t x = 0;
-  std::uint16_t start = 0;                   // the register that enters the first fma beside x
-  std::vector<std::uint64_t> coefficients;   // bits of the addends, in the order they are added
+  std::uint16_t start = 0;                  // the register that enters the first fma beside x
+  std::vector<std::uint64_t> coefficients;  // bits of the addends, in the order they are added
 };
 
 struct Polynomials {

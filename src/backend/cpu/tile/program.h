@@ -1,9 +1,9 @@
 // The tile machine's code: straight lists of steps, each one vector loop over a tile.
 //
-// A tile is a window of at most a few thousand elements of a kernel's iteration space, held row-major
-// in registers that stay in the first-level cache. A step finds its operands through slots: a
-// register, a constant, a value that is the same for all elements (one vector of copies), or the
-// tensor's own memory when its elements already lie as the tile wants them.
+// A tile is a window of at most a few thousand elements of a kernel's iteration space, held
+// row-major in registers that stay in the first-level cache. A step finds its operands through
+// slots: a register, a constant, a value that is the same for all elements (one vector of copies),
+// or the tensor's own memory when its elements already lie as the tile wants them.
 #pragma once
 
 #include <array>
@@ -36,8 +36,8 @@ struct ReductionState;
 /// What the steps of a tile run on.
 struct Frame {
   std::byte** slots = nullptr;
-  std::size_t count = 0;        // elements, rounded up to kLaneMultiple
-  std::size_t exact = 0;        // elements that exist
+  std::size_t count = 0;  // elements, rounded up to kLaneMultiple
+  std::size_t exact = 0;  // elements that exist
   Window window;
   std::int64_t rows = 1;        // rows that the tile touches
   std::int64_t length = 0;      // elements of each row in the tile

@@ -30,10 +30,10 @@ ReductionValue identity(const Reduction& reduction) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   // The extremes of i32 rows with no element are those of i32.
   const bool wide = reduction.type == ScalarType::kI64;
-  const std::int64_t lowest = wide ? std::numeric_limits<std::int64_t>::min()
-                                   : std::numeric_limits<std::int32_t>::min();
-  const std::int64_t highest = wide ? std::numeric_limits<std::int64_t>::max()
-                                    : std::numeric_limits<std::int32_t>::max();
+  const std::int64_t lowest =
+      wide ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int32_t>::min();
+  const std::int64_t highest =
+      wide ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int32_t>::max();
   ReductionValue value{};
   const auto set = [&](double as_real, std::int64_t as_integer) {
     if (real) {
@@ -43,14 +43,26 @@ ReductionValue identity(const Reduction& reduction) {
     }
   };
   switch (reduction.kind) {
-    case ReduceKind::kSum: set(0, 0); break;
-    case ReduceKind::kProd: set(1, 1); break;
+    case ReduceKind::kSum:
+      set(0, 0);
+      break;
+    case ReduceKind::kProd:
+      set(1, 1);
+      break;
     case ReduceKind::kMax:
-    case ReduceKind::kArgMax: set(-kInfinity, lowest); break;
+    case ReduceKind::kArgMax:
+      set(-kInfinity, lowest);
+      break;
     case ReduceKind::kMin:
-    case ReduceKind::kArgMin: set(kInfinity, highest); break;
-    case ReduceKind::kAny: value.integer = 0; break;
-    case ReduceKind::kAll: value.integer = -1; break;
+    case ReduceKind::kArgMin:
+      set(kInfinity, highest);
+      break;
+    case ReduceKind::kAny:
+      value.integer = 0;
+      break;
+    case ReduceKind::kAll:
+      value.integer = -1;
+      break;
   }
   return value;
 }
@@ -135,9 +147,15 @@ void finish(const Reduction& reduction, const ReductionState& state, std::int64_
       continue;
     }
     switch (reduction.type) {
-      case ScalarType::kF32: write(static_cast<float>(value.real), i, copies, target); break;
-      case ScalarType::kF64: write(value.real, i, copies, target); break;
-      case ScalarType::kI64: write(value.integer, i, copies, target); break;
+      case ScalarType::kF32:
+        write(static_cast<float>(value.real), i, copies, target);
+        break;
+      case ScalarType::kF64:
+        write(value.real, i, copies, target);
+        break;
+      case ScalarType::kI64:
+        write(value.integer, i, copies, target);
+        break;
       case ScalarType::kBool:
       case ScalarType::kI32:
         write(static_cast<std::int32_t>(value.integer), i, copies, target);

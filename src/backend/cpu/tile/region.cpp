@@ -63,8 +63,8 @@ class Worker {
          ScratchPurpose purpose)
       : program_(program),
         plan_(program.plan),
-        memory_(thread_scratch(purpose, slots_offset(program) +
-                                            program.slots.size() * sizeof(std::byte*))),
+        memory_(thread_scratch(purpose,
+                               slots_offset(program) + program.slots.size() * sizeof(std::byte*))),
         states_(program, memory_ + align(program.register_bytes)) {
     frame_.memory = memory_;
     frame_.slots = reinterpret_cast<std::byte**>(memory_ + slots_offset(program));
@@ -137,8 +137,8 @@ class Worker {
   void finish_pass(const Pass& pass) {
     for (const int i : pass.reductions) {
       const Reduction& reduction = states_.reduction(i);
-      finish(reduction, states_.state(i), frame_.rows,
-             program_.rows_are_splat ? kLaneMultiple : 1, frame_.slots[reduction.slot]);
+      finish(reduction, states_.state(i), frame_.rows, program_.rows_are_splat ? kLaneMultiple : 1,
+             frame_.slots[reduction.slot]);
     }
   }
 
@@ -158,8 +158,8 @@ class Worker {
 
   void place_slots(std::byte* uniforms) {
     // Constants are only read; slots of one type hold both.
-    auto* constants = const_cast<std::byte*>(
-        reinterpret_cast<const std::byte*>(program_.constants.data()));
+    auto* constants =
+        const_cast<std::byte*>(reinterpret_cast<const std::byte*>(program_.constants.data()));
     for (std::size_t i = 0; i < program_.slots.size(); ++i) {
       const Slot& slot = program_.slots[i];
       std::byte* base = memory_;
@@ -210,8 +210,8 @@ void run_in_parts(const RegionProgram& program, const RunContext& run, std::byte
   const std::int64_t parts = std::min(kMostParts, tiles);
   const std::size_t state_bytes = align(States::bytes(program));
   std::vector<std::byte> memory(static_cast<std::size_t>(parts) * state_bytes + 64);
-  auto* aligned = reinterpret_cast<std::byte*>(
-      align(reinterpret_cast<std::uintptr_t>(memory.data())));
+  auto* aligned =
+      reinterpret_cast<std::byte*>(align(reinterpret_cast<std::uintptr_t>(memory.data())));
   const auto states_of = [&](std::int64_t part) {
     return States(program, aligned + static_cast<std::size_t>(part) * state_bytes);
   };

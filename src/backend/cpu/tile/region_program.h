@@ -42,7 +42,7 @@ struct RegionProgram {
   std::size_t uniform_bytes = 0;
   std::size_t row_register_bytes = 0;  // the first of the registers: values of rows
   std::size_t register_bytes = 0;      // for each thread
-  bool rows_are_splat = false;     // one row a tile: its values are one vector of copies
+  bool rows_are_splat = false;         // one row a tile: its values are one vector of copies
   double nanoseconds_per_element = 0;
 };
 

@@ -112,14 +112,17 @@ class Allocation {
     if (v.is_row) return;
     const RegionPlan& plan = program_.plan;
     switch (v.home) {
-      case Slot::Home::kConstant: give(i, v.home, v.offset); return;
+      case Slot::Home::kConstant:
+        give(i, v.home, v.offset);
+        return;
       case Slot::Home::kUniform:
         give(i, v.home, take(program_.uniform_bytes, kLaneMultiple * v.element_bytes));
         return;
       case Slot::Home::kAimed:
         give(i, v.home, take(program_.register_bytes, tile_bytes(v)));
         return;
-      default: break;
+      default:
+        break;
     }
     if (!v.is_resident) return;
     const auto elements = static_cast<std::size_t>(plan.row_length * plan.tile_rows());

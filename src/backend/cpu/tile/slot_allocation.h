@@ -19,7 +19,7 @@ struct Value {
   bool is_resident = false;     // kept for the whole row block
   int load = -1;                // of values that come straight from one
   std::size_t pass = 0;
-  std::size_t offset = 0;       // of constants
+  std::size_t offset = 0;  // of constants
 };
 
 struct DraftStep {
@@ -38,8 +38,8 @@ struct DraftStore {
   int store = 0;
   int value = 0;
   std::size_t pass = 0;
-  bool is_direct = false;               // memory is as a register is
-  std::vector<int> overwritten_loads;   // loads whose memory this store may overwrite
+  bool is_direct = false;              // memory is as a register is
+  std::vector<int> overwritten_loads;  // loads whose memory this store may overwrite
 };
 
 struct Draft {

@@ -78,13 +78,13 @@ void store_strided(void* target, const void* source, std::int64_t n, std::int64_
 }
 
 // In the order of DType.
-constexpr ConvertStrided kLoadStrided[] = {
-    load_strided<DType::kBool>, load_strided<DType::kU8>,   load_strided<DType::kI32>,
-    load_strided<DType::kI64>,  load_strided<DType::kF16>,  load_strided<DType::kBF16>,
-    load_strided<DType::kF32>,  load_strided<DType::kF64>};
+constexpr ConvertStrided kLoadStrided[] = {load_strided<DType::kBool>, load_strided<DType::kU8>,
+                                           load_strided<DType::kI32>,  load_strided<DType::kI64>,
+                                           load_strided<DType::kF16>,  load_strided<DType::kBF16>,
+                                           load_strided<DType::kF32>,  load_strided<DType::kF64>};
 constexpr ConvertStrided kStoreStrided[] = {
-    store_strided<DType::kBool>, store_strided<DType::kU8>,   store_strided<DType::kI32>,
-    store_strided<DType::kI64>,  store_strided<DType::kF16>,  store_strided<DType::kBF16>,
+    store_strided<DType::kBool>, store_strided<DType::kU8>,  store_strided<DType::kI32>,
+    store_strided<DType::kI64>,  store_strided<DType::kF16>, store_strided<DType::kBF16>,
     store_strided<DType::kF32>,  store_strided<DType::kF64>};
 static_assert(std::size(kLoadStrided) == kDTypeCount && std::size(kStoreStrided) == kDTypeCount);
 
@@ -211,8 +211,8 @@ void load_window(const Step& step, const Frame& frame) {
     for_each_outer(walk, 2, [&](std::int64_t in_register, std::int64_t in_memory) {
       const auto transpose =
           bytes == 4 ? load_transposed<std::uint32_t> : load_transposed<std::uint64_t>;
-      transpose(target + in_register * bytes, source + in_memory * memory_bytes, operand.dtype, load,
-                m, inner.size, inner.stride);
+      transpose(target + in_register * bytes, source + in_memory * memory_bytes, operand.dtype,
+                load, m, inner.size, inner.stride);
     });
   } else {
     const ConvertStrided strided = kLoadStrided[static_cast<std::size_t>(operand.dtype)];
