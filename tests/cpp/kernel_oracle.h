@@ -196,7 +196,7 @@ class Interpreter {
       case Opcode::kIota:
         return {0, at[static_cast<std::size_t>(in.imm)]};
       case Opcode::kReduce:
-        return reduce(index, at);
+        return row_values_[index] = reduce(index, at);
       default:
         break;
     }

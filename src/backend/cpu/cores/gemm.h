@@ -1,0 +1,29 @@
+// Matrix product by packed panels: the plain blocked product that serves every type and stride.
+#pragma once
+
+#include <cstdint>
+
+#include "vkml/core/dtype.h"
+
+namespace vkml::cpu {
+
+/// A matrix of any strides, in elements of `dtype`.
+struct MatrixView {
+  const std::byte* data = nullptr;
+  DType dtype = DType::kF32;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+};
+
+/// c (m, n) = a (m, k) @ b (k, n). c has elements of `result`: f32, f64, i32 or i64, the type that
+/// sums are kept in; its columns lie `column_stride` apart. `parallel`: may use every thread.
+struct GemmTarget {
+  std::byte* data = nullptr;
+  DType dtype = DType::kF32;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 1;
+};
+void gemm(const MatrixView& a, const MatrixView& b, const GemmTarget& c, std::int64_t m,
+          std::int64_t n, std::int64_t k, bool parallel);
+
+}  // namespace vkml::cpu

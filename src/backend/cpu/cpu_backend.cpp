@@ -1,0 +1,139 @@
+// The backend behind vkml::kCpu: compiles a plan into loops over tiles and calls of matrix and
+// convolution libraries, and runs it to the end before it returns.
+#include "cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "caching_allocator.h"
+#include "compiled_kernel.h"
+#include "machine.h"
+#include "run_context.h"
+#include "threads.h"
+#include "vkml/core/error.h"
+
+namespace vkml::cpu {
+namespace {
+
+using dispatch::Binding;
+using dispatch::Bindings;
+using dispatch::Buffer;
+using dispatch::BufferKind;
+using dispatch::Executable;
+using dispatch::ExecutionGraph;
+
+class CpuExecutable final : public Executable {
+ public:
+  explicit CpuExecutable(ExecutionGraph plan) : graph(std::move(plan)) {
+    for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
+      kernels.push_back(compile_kernel(graph, i));
+    }
+    addresses.resize(graph.buffers.size());
+  }
+
+  ExecutionGraph graph;
+  std::vector<std::unique_ptr<CompiledKernel>> kernels;
+  std::vector<std::byte*> addresses;  // by buffer, of the run in progress
+};
+
+class CpuBackend final : public dispatch::Backend {
+ public:
+  dispatch::DeviceInfo info() const override {
+    dispatch::DeviceInfo info;
+    info.device = kCpu;
+    info.name = processor_name();
+    info.driver = instruction_set();
+    info.memory_bytes = memory_bytes();
+    info.features.push_back(fmt::format("{} threads", thread_count()));
+    return info;
+  }
+
+  Allocator& allocator() override { return CachingAllocator::instance(); }
+  Allocator& staging_allocator() override { return CachingAllocator::instance(); }
+
+  bool supports(const graph::Node&, std::string&) const override { return true; }
+
+  std::int64_t scratch_bytes(const dispatch::Kernel& kernel) const override {
+    return scratch_bytes_of(kernel);
+  }
+
+  std::shared_ptr<Executable> compile(ExecutionGraph graph) override {
+    return std::make_shared<CpuExecutable>(std::move(graph));
+  }
+
+  std::shared_ptr<Submission> run(Executable& executable, const Bindings& bindings) override {
+    auto& plan = static_cast<CpuExecutable&>(executable);
+    const std::lock_guard lock(mutex_);
+    place_buffers(plan, bindings);
+    Status status;
+    const RunContext context{plan.addresses.data(), bindings.scalars.data(), &status};
+    for (const auto& kernel : plan.kernels) {
+      kernel->run(context);
+      if (status.failed()) throw_index_error(plan.graph, status.first());
+    }
+    return nullptr;
+  }
+
+  void upload(Storage& target, std::int64_t offset, std::span<const std::byte> bytes) override {
+    target.wait();
+    std::memcpy(static_cast<std::byte*>(target.host()) + offset, bytes.data(), bytes.size());
+  }
+  void download(const Storage& source, std::int64_t offset, std::span<std::byte> bytes) override {
+    source.wait();
+    std::memcpy(bytes.data(), static_cast<const std::byte*>(source.host()) + offset, bytes.size());
+  }
+
+  void synchronize() override {}
+
+  void trim() override {
+    {
+      const std::lock_guard lock(mutex_);
+      arena_.reset();
+    }
+    CachingAllocator::instance().trim();
+  }
+  std::int64_t allocated_bytes() const override {
+    return CachingAllocator::instance().allocated_bytes();
+  }
+
+ private:
+  void place_buffers(CpuExecutable& plan, const Bindings& bindings) {
+    const ExecutionGraph& graph = plan.graph;
+    if (graph.arena_bytes > 0 &&
+        (!arena_ || arena_->bytes() < static_cast<std::size_t>(graph.arena_bytes))) {
+      arena_.reset();
+      arena_ = allocator().allocate(static_cast<std::size_t>(graph.arena_bytes));
+    }
+    for (std::size_t i = 0; i < graph.buffers.size(); ++i) {
+      plan.addresses[i] = address_of(graph.buffers[i], bindings);
+    }
+  }
+
+  std::byte* address_of(const Buffer& buffer, const Bindings& bindings) const {
+    if (buffer.kind == BufferKind::kTemporary) {
+      // A plan may name temporaries of no bytes without an arena.
+      return arena_ ? static_cast<std::byte*>(arena_->host()) + buffer.arena_offset : nullptr;
+    }
+    const auto& list = buffer.kind == BufferKind::kInput ? bindings.inputs : bindings.results;
+    const Binding& binding = list[static_cast<std::size_t>(buffer.binding)];
+    return static_cast<std::byte*>(binding.storage->host()) + binding.offset;
+  }
+
+  [[noreturn]] static void throw_index_error(const ExecutionGraph& graph,
+                                             const Status::Failure& failure) {
+    const dispatch::Site& site = graph.sites[static_cast<std::size_t>(failure.site)];
+    throw IndexError(fmt::format("[{}] index {} is out of bounds for an axis of extent {}", site.op,
+                                 failure.index, site.extent));
+  }
+
+  std::mutex mutex_;  // of the arena and of every executable's addresses
+  StoragePtr arena_;
+};
+
+}  // namespace
+
+std::unique_ptr<dispatch::Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace vkml::cpu

@@ -1,0 +1,47 @@
+#include "threads.h"
+
+#include <omp.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <exception>
+
+namespace vkml::cpu {
+namespace {
+
+std::atomic<bool> g_forked{false};
+
+void after_fork_in_child() {
+  g_forked.store(true, std::memory_order_relaxed);
+  omp_set_num_threads(1);  // oneDNN asks OpenMP
+}
+
+[[maybe_unused]] const int g_fork_handler = pthread_atfork(nullptr, nullptr, after_fork_in_child);
+
+}  // namespace
+
+int thread_count() { return g_forked.load(std::memory_order_relaxed) ? 1 : omp_get_max_threads(); }
+
+bool worth_threads(double nanoseconds) {
+  constexpr double kBreakEven = 8000;
+  return nanoseconds > kBreakEven && thread_count() > 1;
+}
+
+void run_parallel(int threads, ParallelBody body, void* context) {
+  std::exception_ptr failure;
+#pragma omp parallel num_threads(threads)
+  {
+    try {
+      // OpenMP may give fewer threads than asked for; each then takes several shares.
+      for (int share = omp_get_thread_num(); share < threads; share += omp_get_num_threads()) {
+        body(context, share, threads);
+      }
+    } catch (...) {
+#pragma omp critical(vkml_parallel_failure)
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace vkml::cpu

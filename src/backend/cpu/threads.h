@@ -1,0 +1,55 @@
+// Threads: one libgomp pool for our loops and for oneDNN's.
+//
+// A forked child would wait for threads that fork() did not copy, so it runs single-threaded. An
+// empty parallel region costs about 1.5 us: callers ask for one only for work worth several of it.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace vkml::cpu {
+
+/// Threads to use from here on: OMP_NUM_THREADS or the cores of this process; 1 in a forked child.
+int thread_count();
+
+/// Whether work estimated at `nanoseconds` gains from more than one thread.
+bool worth_threads(double nanoseconds);
+
+/// Which of `count` items a thread of `threads` owns: contiguous, sizes differing by at most one.
+struct Share {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+constexpr Share share_of(std::int64_t count, int thread, int threads) {
+  return {count * thread / threads, count * (thread + 1) / threads};
+}
+
+using ParallelBody = void (*)(void* context, int thread, int threads);
+/// Runs body(context, thread, threads) once on each of `threads` threads; rethrows an exception.
+void run_parallel(int threads, ParallelBody body, void* context);
+
+/// Splits [0, count) into contiguous shares and calls body(begin, end) for each.
+template <typename Body>
+void parallel_shares(std::int64_t count, bool parallel, Body&& body) {
+  if (count <= 0) return;
+  int threads = parallel ? thread_count() : 1;
+  if (threads > count) threads = static_cast<int>(count);
+  if (threads <= 1) {
+    body(std::int64_t{0}, count);
+    return;
+  }
+  struct Context {
+    Body* body;
+    std::int64_t count;
+  } context{&body, count};
+  run_parallel(
+      threads,
+      [](void* opaque, int thread, int team) {
+        auto* state = static_cast<Context*>(opaque);
+        const Share share = share_of(state->count, thread, team);
+        if (share.begin < share.end) (*state->body)(share.begin, share.end);
+      },
+      &context);
+}
+
+}  // namespace vkml::cpu

@@ -1,0 +1,44 @@
+// The vector loops of the tile machine, chosen once for the processor that runs.
+//
+// Representation in registers: f32, f64, i32, i64 as they are; booleans as 32-bit masks, 0 or -1.
+#pragma once
+
+#include <cstddef>
+
+#include "tile/program.h"
+#include "vkml/core/dtype.h"
+#include "vkml/ops/scalar_program.h"
+
+namespace vkml::cpu {
+
+/// Bytes of one element in a register.
+constexpr std::size_t register_bytes(ops::ScalarType type) {
+  return type == ops::ScalarType::kI64 || type == ops::ScalarType::kF64 ? 8 : 4;
+}
+
+/// The loop of an arithmetic instruction. `source` is the type of its first operand (of the
+/// compared values, of what is converted); for kNarrow `immediate` is the DType. Null: no such
+/// instruction.
+Loop arithmetic_loop(ops::Opcode op, ops::ScalarType type, ops::ScalarType source,
+                     std::int64_t immediate);
+
+/// result = (((s1 * x + c0) * x + c1) ...): source 0 is x, source 1 the start, source 2 points to
+/// step.immediate coefficients. Each step rounds once, as a chain of kFma does.
+Loop polynomial_loop(ops::ScalarType type);
+
+/// Converts n contiguous elements between memory of `dtype` and a register of its compute type.
+using ConvertRow = void (*)(void* target, const void* source, std::size_t n);
+ConvertRow load_row(DType dtype);
+ConvertRow store_row(DType dtype);
+
+// One table for each instruction type, from loops_<type>.cpp.
+Loop f32_loop(ops::Opcode op);
+Loop f64_loop(ops::Opcode op);
+Loop i32_loop(ops::Opcode op);
+Loop i64_loop(ops::Opcode op);
+Loop f32_polynomial_loop();
+Loop f64_polynomial_loop();
+Loop convert_loop(ops::ScalarType to, ops::ScalarType from);
+Loop narrow_loop(DType dtype);
+
+}  // namespace vkml::cpu

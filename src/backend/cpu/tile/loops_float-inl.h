@@ -1,0 +1,155 @@
+// Loops of f32 and f64: the same code for both. Included once for each target.
+#if defined(VKML_BACKEND_CPU_TILE_LOOPS_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef VKML_BACKEND_CPU_TILE_LOOPS_FLOAT_INL_H_
+#undef VKML_BACKEND_CPU_TILE_LOOPS_FLOAT_INL_H_
+#else
+#define VKML_BACKEND_CPU_TILE_LOOPS_FLOAT_INL_H_
+#endif
+
+#include "tile/loops-inl.h"
+#include "vkml/ops/scalar_program.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vkml::cpu {
+namespace HWY_NAMESPACE {
+
+struct Div {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    return hn::Div(a, b);
+  }
+};
+struct Sqrt {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Sqrt(a);
+  }
+};
+struct Floor {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Floor(a);
+  }
+};
+struct Ceil {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Ceil(a);
+  }
+};
+struct Trunc {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Trunc(a);
+  }
+};
+struct RoundEven {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a) {
+    return hn::Round(a);
+  }
+};
+struct Fma {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V a, V b, V c) {
+    return fused_multiply_add(d, a, b, c);
+  }
+};
+
+// Vectors of the tile advance through the whole Horner chain in registers, several at a time to
+// cover the latency of the fused multiply-add.
+template <typename T>
+void polynomial(const Step& step, const Frame& frame) {
+  const Tag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const T* x = source_of<T>(step, frame, 0);
+  const T* start = source_of<T>(step, frame, 1);
+  const T* coefficients = source_of<T>(step, frame, 2);
+  T* r = result_of<T>(step, frame);
+  const auto terms = static_cast<std::size_t>(step.immediate);
+  const std::size_t mask_x = step.mask[0];
+  const std::size_t mask_start = step.mask[1];
+  std::size_t i = 0;
+  for (; i + 4 * lanes <= frame.count; i += 4 * lanes) {
+    const auto x0 = hn::LoadU(d, x + (i & mask_x));
+    const auto x1 = hn::LoadU(d, x + ((i + lanes) & mask_x));
+    const auto x2 = hn::LoadU(d, x + ((i + 2 * lanes) & mask_x));
+    const auto x3 = hn::LoadU(d, x + ((i + 3 * lanes) & mask_x));
+    auto y0 = hn::LoadU(d, start + (i & mask_start));
+    auto y1 = hn::LoadU(d, start + ((i + lanes) & mask_start));
+    auto y2 = hn::LoadU(d, start + ((i + 2 * lanes) & mask_start));
+    auto y3 = hn::LoadU(d, start + ((i + 3 * lanes) & mask_start));
+    for (std::size_t k = 0; k < terms; ++k) {
+      const auto c = hn::Set(d, coefficients[k]);
+      y0 = fused_multiply_add(d, y0, x0, c);
+      y1 = fused_multiply_add(d, y1, x1, c);
+      y2 = fused_multiply_add(d, y2, x2, c);
+      y3 = fused_multiply_add(d, y3, x3, c);
+    }
+    hn::StoreU(y0, d, r + i);
+    hn::StoreU(y1, d, r + i + lanes);
+    hn::StoreU(y2, d, r + i + 2 * lanes);
+    hn::StoreU(y3, d, r + i + 3 * lanes);
+  }
+  for (; i < frame.count; i += lanes) {
+    const auto x0 = hn::LoadU(d, x + (i & mask_x));
+    auto y0 = hn::LoadU(d, start + (i & mask_start));
+    for (std::size_t k = 0; k < terms; ++k) {
+      y0 = fused_multiply_add(d, y0, x0, hn::Set(d, coefficients[k]));
+    }
+    hn::StoreU(y0, d, r + i);
+  }
+}
+
+template <typename T>
+Loop float_loop(ops::Opcode op) {
+  using ops::Opcode;
+  switch (op) {
+    case Opcode::kAdd:
+      return map2<T, T, Add>;
+    case Opcode::kSub:
+      return map2<T, T, Sub>;
+    case Opcode::kMul:
+      return map2<T, T, Mul>;
+    case Opcode::kDiv:
+      return map2<T, T, Div>;
+    case Opcode::kNeg:
+      return map1<T, T, Neg>;
+    case Opcode::kAbs:
+      return map1<T, T, Abs>;
+    case Opcode::kMin:
+      return map2<T, T, Min>;
+    case Opcode::kMax:
+      return map2<T, T, Max>;
+    case Opcode::kFma:
+      return map3<T, Fma>;
+    case Opcode::kSqrt:
+      return map1<T, T, Sqrt>;
+    case Opcode::kFloor:
+      return map1<T, T, Floor>;
+    case Opcode::kCeil:
+      return map1<T, T, Ceil>;
+    case Opcode::kTrunc:
+      return map1<T, T, Trunc>;
+    case Opcode::kRoundEven:
+      return map1<T, T, RoundEven>;
+    case Opcode::kEqual:
+      return compare<T, Equal>;
+    case Opcode::kNotEqual:
+      return compare<T, NotEqual>;
+    case Opcode::kLess:
+      return compare<T, Less>;
+    case Opcode::kLessEqual:
+      return compare<T, LessEqual>;
+    case Opcode::kSelect:
+      return select<T>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vkml::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

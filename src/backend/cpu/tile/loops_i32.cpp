@@ -1,0 +1,118 @@
+// The tile loops of i32, and of booleans, which are 32-bit masks.
+#include "tile/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tile/loops_i32.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "tile/loops-inl.h"
+#include "tile/loops.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vkml::cpu {
+namespace HWY_NAMESPACE {
+
+// The program never divides by 0 or -1, but the padding of a tile holds anything.
+struct Divide {
+  static HWY_INLINE std::int32_t apply(std::int32_t a, std::int32_t b) {
+    return b == 0 || b == -1 ? 0 : a / b;
+  }
+};
+struct Remainder {
+  static HWY_INLINE std::int32_t apply(std::int32_t a, std::int32_t b) {
+    return b == 0 || b == -1 ? 0 : a % b;
+  }
+};
+struct MulHighU32 {
+  static HWY_INLINE std::int32_t apply(std::int32_t a, std::int32_t b) {
+    const std::uint64_t product =
+        std::uint64_t{static_cast<std::uint32_t>(a)} * std::uint64_t{static_cast<std::uint32_t>(b)};
+    return static_cast<std::int32_t>(product >> 32);
+  }
+};
+struct ShiftLeft {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    return a << b;
+  }
+};
+struct ShiftRight {
+  template <class D, class V>
+  static HWY_INLINE V apply(D, V a, V b) {
+    return a >> b;
+  }
+};
+struct ShiftRightLogical {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V a, V b) {
+    const hn::RebindToUnsigned<D> u;
+    return hn::BitCast(d, hn::BitCast(u, a) >> hn::BitCast(u, b));
+  }
+};
+
+Loop i32_loop_here(ops::Opcode op) {
+  using ops::Opcode;
+  using T = std::int32_t;
+  switch (op) {
+    case Opcode::kAdd:
+      return map2<T, T, Add>;
+    case Opcode::kSub:
+      return map2<T, T, Sub>;
+    case Opcode::kMul:
+      return map2<T, T, Mul>;
+    case Opcode::kDiv:
+      return each2<T, T, Divide>;
+    case Opcode::kRem:
+      return each2<T, T, Remainder>;
+    case Opcode::kNeg:
+      return map1<T, T, Neg>;
+    case Opcode::kAbs:
+      return map1<T, T, Abs>;
+    case Opcode::kMin:
+      return map2<T, T, Min>;
+    case Opcode::kMax:
+      return map2<T, T, Max>;
+    case Opcode::kMulHighU32:
+      return each2<T, T, MulHighU32>;
+    case Opcode::kAnd:
+      return map2<T, T, And>;
+    case Opcode::kOr:
+      return map2<T, T, Or>;
+    case Opcode::kXor:
+      return map2<T, T, Xor>;
+    case Opcode::kNot:
+      return map1<T, T, Not>;
+    case Opcode::kShiftLeft:
+      return map2<T, T, ShiftLeft>;
+    case Opcode::kShiftRight:
+      return map2<T, T, ShiftRight>;
+    case Opcode::kShiftRightLogical:
+      return map2<T, T, ShiftRightLogical>;
+    case Opcode::kEqual:
+      return compare<T, Equal>;
+    case Opcode::kNotEqual:
+      return compare<T, NotEqual>;
+    case Opcode::kLess:
+      return compare<T, Less>;
+    case Opcode::kLessEqual:
+      return compare<T, LessEqual>;
+    case Opcode::kSelect:
+      return select<T>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vkml::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vkml::cpu {
+
+HWY_EXPORT(i32_loop_here);
+Loop i32_loop(ops::Opcode op) { return HWY_DYNAMIC_DISPATCH(i32_loop_here)(op); }
+
+}  // namespace vkml::cpu
+#endif
