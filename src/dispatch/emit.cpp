@@ -247,7 +247,12 @@ class Emitter {
   }
 
   Expr convert_to(const Expr& x, DType dtype) {
-    return ops::narrow(ops::convert(x, ops::compute_type(dtype)), dtype);
+    Expr value = x;
+    if (dtype == DType::kU8 && ops::is_floating(x.type())) {
+      // Integers wrap, floats saturate; a NaN passes, and becomes 0.
+      value = ops::max_number(x.constant(0), ops::min_number(x.constant(255), x));
+    }
+    return ops::narrow(ops::convert(value, ops::compute_type(dtype)), dtype);
   }
 
   void store(int position, const AxisMap& map) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "record.h"
+#include "vkml/core/half.h"
 #include "vkml/ops/functions.h"
 #include "vkml/ops/scalar_program.h"
 
@@ -31,14 +32,33 @@ Value make_scalar(std::int64_t payload, DType dtype, Device device, bool weak) {
   return Value(make_node(std::move(spec), {}));
 }
 
+template <typename Integer>
+std::int64_t saturated(double value) {
+  using Limits = std::numeric_limits<Integer>;
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
+  // The greatest i64 has no double of its own: the comparison is with 2^63.
+  if (value >= static_cast<double>(Limits::max())) return Limits::max();
+  return static_cast<std::int64_t>(value);
+}
+
 /// A scalar's payload is an i64, or a double's bits when its dtype is floating.
 std::int64_t payload_of(double value, DType dtype) {
-  if (is_floating(dtype)) return std::bit_cast<std::int64_t>(value);
-  if (dtype == DType::kBool) return value != 0;
-  if (std::isnan(value)) return 0;
-  if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
-  if (value < -0x1p63) return std::numeric_limits<std::int64_t>::min();
-  return static_cast<std::int64_t>(value);
+  switch (dtype) {
+    case DType::kBool: return value != 0;
+    case DType::kU8: return saturated<std::uint8_t>(value);
+    case DType::kI32: return saturated<std::int32_t>(value);
+    case DType::kI64: return saturated<std::int64_t>(value);
+    default: return std::bit_cast<std::int64_t>(value);
+  }
+}
+
+/// The f32 that a scalar of a floating dtype is computed with: one of the dtype's own values.
+float rounded(double value, DType dtype) {
+  const auto single = static_cast<float>(value);
+  if (dtype == DType::kF16) return f16_to_f32(f32_to_f16(single));
+  if (dtype == DType::kBF16) return bf16_to_f32(f32_to_bf16(single));
+  return single;
 }
 
 Value cast_scalar(const Value& x, DType dtype) {
@@ -94,7 +114,7 @@ std::uint64_t scalar_bits(const Node& node) {
   const std::int64_t payload = node.attributes()[0];
   switch (ops::compute_type(node.dtype())) {
     case ops::ScalarType::kF32:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(payload)));
+      return std::bit_cast<std::uint32_t>(rounded(std::bit_cast<double>(payload), node.dtype()));
     case ops::ScalarType::kI32:
       return static_cast<std::uint32_t>(node.dtype() == DType::kU8 ? payload & 0xff : payload);
     default: return static_cast<std::uint64_t>(payload);

@@ -170,6 +170,7 @@ Expr operator/(const Expr& a, const Expr& b) {
   return select(b == 0, b.constant(0), select(b == -1, -a, quotient));
 }
 Expr remainder_truncated(const Expr& a, const Expr& b) {
+  require(a.type() != ScalarType::kBool, "division", a);
   const Expr rest = binary(Opcode::kRem, a, safe_divisor(b));
   return select((b == 0) | (b == -1), b.constant(0), rest);
 }

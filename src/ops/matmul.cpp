@@ -51,6 +51,9 @@ Value matmul(const Value& left, const Value& right) {
                                  left.shape().to_string(), right.shape().to_string()));
   }
   const DType dtype = promote(left.dtype(), right.dtype());
+  if (dtype == DType::kBool) {
+    throw DTypeError("[matmul] takes numbers, not bool. Use a.to(vkml.int32)");
+  }
   Value a = cast(left, dtype);
   Value b = cast(right, dtype);
   const bool vector_a = a.rank() == 1;

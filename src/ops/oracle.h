@@ -40,7 +40,9 @@ inline double remainder(double a, double b) {
 }
 inline double floor_divide(double a, double b) {
   if (b == 0) return std::floor(a / b);
-  return std::nearbyint((a - remainder(a, b)) / b);
+  const double rest = std::fmod(a, b);
+  const double quotient = std::nearbyint((a - rest) / b);
+  return rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 inline std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   if (b == 0) return 0;

@@ -160,7 +160,8 @@ Expr log1p(const Expr& x) {
   const Split split = split_exponent(u);
   const Expr e = convert(split.exponent, x.type());
   const Expr near_one = split.exponent == 0;
-  const Expr scale = power_of_two(-split.exponent, x);
+  // Nothing is lost from a large u: the limit keeps the power of two a normal number.
+  const Expr scale = power_of_two(-min_number(split.exponent.constant(64), split.exponent), x);
   const Expr f = select(near_one, x, fma(lost, scale, split.mantissa - 1.0));
   const Ln2Parts ln2 = ln2_parts(x);
   const Expr m = log_of_one_plus(f);

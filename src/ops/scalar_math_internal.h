@@ -33,6 +33,9 @@ Split split_exponent(const Expr& x);
 /// atanh's series past its first term: (atanh(s) - s) / s for z = s * s, |s| <= 0.1716.
 Expr atanh_series(const Expr& z);
 
+/// cos(2 pi x) for x in [0, 1], without the rounding of a product with pi before the reduction.
+Expr cos_of_turns(const Expr& x);
+
 /// exp(x) - 1 = scale * (1 + p) - 1 with p = expm1(r); two factors reach every exponent.
 struct ExpParts {
   Expr r;              // reduced argument

@@ -102,21 +102,32 @@ Expr sign(const Expr& x) {
 
 namespace {
 
-/// Quotient and remainder of floats toward minus infinity. The rounded quotient can be one too
-/// large; the sign of the exact remainder (one fma) says so. Exact while |a / b| < 2^24 (f32).
+/// Quotient and remainder of floats toward minus infinity. The remainder of a quotient rounded to the
+/// nearest integer is at most half of b, so one fma gives it exactly even where division is not
+/// correctly rounded. A second step repairs quotients with more bits than the type; past what two
+/// steps reach the remainder is 0.
 struct FloorDivision {
   Expr quotient, remainder;
 };
 FloorDivision divide_floats(const Expr& a, const Expr& b) {
-  const Expr first = floor(a / b);
+  const Expr ratio = a / b;
+  const Expr first = round_even(ratio);
   const Expr rest = fma(-first, b, a);
-  const Expr too_large = select(b > 0.0, rest < 0.0, rest > 0.0);
-  const Expr quotient = select(too_large, first - 1.0, first);
-  const Expr opposite = (a < 0.0) ^ (b < 0.0);
-  const Expr infinite = is_inf(b) & ~is_inf(a) & ~is_nan(a);
-  const Expr below = opposite & (a != 0.0);
-  return {select(infinite, select(below, a.constant(-1), a.constant(0)), quotient),
-          select(infinite, select(below, b, a), fma(-quotient, b, a))};
+  const Expr second = round_even(rest / b);
+  const Expr last = fma(-second, b, rest);
+  const Expr opposite = (last != 0.0) & ((last < 0.0) ^ (b < 0.0));
+  const Expr quotient = first + select(opposite, second - 1.0, second);
+  const Expr remainder = select(opposite, last + b, last);
+
+  const double reach = is_f32(a) ? 0x1p46 : 0x1p104;
+  const Expr a_finite = ~is_inf(a) & ~is_nan(a);
+  const Expr huge = a_finite & (b != 0.0) & (abs(first) >= reach);
+  const Expr infinite_b = is_inf(b) & a_finite;
+  const Expr below = (a != 0.0) & ((a < 0.0) ^ (b < 0.0));
+  const Expr zero = a.constant(0);
+  const Expr large_quotient = select(huge, first, select(b == 0.0, ratio, quotient));
+  return {select(infinite_b, select(below, a.constant(-1), zero), large_quotient),
+          select(infinite_b, select(below, b, a), select(huge, zero, remainder))};
 }
 
 }  // namespace
@@ -181,7 +192,7 @@ Expr random_normal(const Expr& index, const Expr& key0, const Expr& key1) {
   const RandomWords words = philox(index, key0, key1);
   // 1 - u lies in (0, 1], where the logarithm is finite.
   const Expr radius = sqrt(log(1.0 - unit_interval(words.first)) * -2.0);
-  return radius * cos(unit_interval(words.second) * 6.28318530717958647692);
+  return radius * cos_of_turns(unit_interval(words.second));
 }
 
 }  // namespace vkml::ops

@@ -8,14 +8,18 @@
 namespace vkml::ops {
 namespace {
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
 struct Reduced {
   Expr r;         // in [-pi/4, pi/4]
   Expr quadrant;  // integer
 };
 
-/// x = quadrant * pi/2 + r, with pi/2 in three parts; exact enough for |x| up to about 1e5 in f32
-/// and 1e9 in f64.
-Reduced reduce_quadrant(const Expr& x) {
+/// x = quadrant * pi/2 + r, with pi/2 in three parts: as long as the quadrant fits the mantissa, the
+/// first product cancels exactly. Beyond that r is NaN, as no digit of it would be right.
+Reduced reduce_quadrant(const Expr& given) {
+  const double reach = is_f32(given) ? 0x1p23 : 0x1p50;
+  const Expr x = select(abs(given) < reach, given, given.constant(kNan));
   const Expr n = round_even(x * 0.63661977236758134308);
   const bool f32 = is_f32(x);
   const double part1 = f32 ? 1.57079637050628662109375 : 1.57079632679489655800e+00;
@@ -63,6 +67,13 @@ Expr sin(const Expr& x) {
 Expr cos(const Expr& x) {
   const Reduced reduced = reduce_quadrant(x);
   return sin_of(reduced.r, reduced.quadrant + 1);
+}
+
+Expr cos_of_turns(const Expr& x) {
+  constexpr double kTwoPi = 6.28318530717958647692;
+  const Expr quarters = round_even(x * 4.0);
+  const Expr fraction = fma(quarters, x.constant(-0.25), x);
+  return sin_of(fraction * kTwoPi, convert(quarters, integer_of(x)) + 1);
 }
 
 Expr tan(const Expr& x) {

@@ -24,7 +24,8 @@ VKML_BINARY(div, "a / b; integers give floats.", kFloat, [](auto a, auto b) { re
 VKML_BINARY(floor_divide, "a / b rounded toward minus infinity; integers: x // 0 = 0.", kSame,
             [](auto a, auto b) { return floor_divide(a, b); }, NONE,
             [](auto a, auto b) { return oracle::floor_divide(a, b); }, domain(-10, 10), 0.5)
-VKML_BINARY(remainder, "a - b * floor_divide(a, b), with the sign of b; integers: x % 0 = 0.", kSame,
+VKML_BINARY(remainder, "a - b * floor_divide(a, b), with the sign of b; integers: x % 0 = 0. Float quotients past 2^46 "
+            "(float64: 2^104) leave 0.", kSame,
             [](auto a, auto b) { return remainder(a, b); },
             [](auto a, auto b, auto, auto g) { return std::pair(g, -g * floor_divide(a, b)); },
             [](auto a, auto b) { return oracle::remainder(a, b); }, domain(-10, 10), 1)
@@ -95,13 +96,13 @@ VKML_UNARY(log1p, "log(1 + x), accurate near 0.", kFloat, [](auto x) { return lo
            [](double x) { return std::log1p(x); }, domain(-0.9, 100), 4)
 
 // Trigonometric and hyperbolic functions
-VKML_UNARY(sin, "The sine of x radians.", kFloat, [](auto x) { return sin(x); },
+VKML_UNARY(sin, "The sine of x radians; NaN from 2^23 on (float64: 2^50).", kFloat, [](auto x) { return sin(x); },
            [](auto x, auto, auto g) { return g * cos(x); }, [](double x) { return std::sin(x); },
            domain(-100, 100), 2)
-VKML_UNARY(cos, "The cosine of x radians.", kFloat, [](auto x) { return cos(x); },
+VKML_UNARY(cos, "The cosine of x radians; NaN from 2^23 on (float64: 2^50).", kFloat, [](auto x) { return cos(x); },
            [](auto x, auto, auto g) { return -g * sin(x); }, [](double x) { return std::cos(x); },
            domain(-100, 100), 2)
-VKML_UNARY(tan, "The tangent of x radians.", kFloat, [](auto x) { return tan(x); },
+VKML_UNARY(tan, "The tangent of x radians; NaN from 2^23 on (float64: 2^50).", kFloat, [](auto x) { return tan(x); },
            [](auto, auto y, auto g) { return g * (y * y + 1.0); },
            [](double x) { return std::tan(x); }, domain(-10, 10), 5)
 VKML_UNARY(atan, "The angle in (-pi/2, pi/2) whose tangent is x.", kFloat,
@@ -172,22 +173,28 @@ VKML_UNARY(gelu, "x times the normal distribution function: x * erfc(-x / sqrt(2
              auto cdf = 0.5 * erfc(x * -0.70710678118654752440);
              return g * (cdf + x * (0.39894228040143267794 * exp(x * x * -0.5)));
            },
-           [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }, domain(-5, 10), 32)
+           [](double x) {
+             // The tail is ill-conditioned: a double's rounding of x / sqrt(2) shows there.
+             return static_cast<double>(x * 0.5L * std::erfc(x / -std::sqrt(2.0L)));
+           }, domain(-5, 10), 32)
 VKML_UNARY(gelu_tanh, "gelu by its tanh approximation.", kFloat,
+           // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), without the cancellation.
            [](auto x) {
-             return x * 0.5 *
-                    (tanh((x + x * x * x * 0.044715) * 0.79788456080286535588) + 1.0);
+             auto u = (x + x * x * x * 0.044715) * 1.59576912160573071176;
+             return x / (exp(-u) + 1.0);
            },
            [](auto x, auto, auto g) {
-             auto t = tanh((x + x * x * x * 0.044715) * 0.79788456080286535588);
-             auto slope = (x * x * 0.134145 + 1.0) * 0.79788456080286535588;
-             return g * (0.5 * (t + 1.0) + 0.5 * x * (1.0 - t * t) * slope);
+             auto s = sigmoid((x + x * x * x * 0.044715) * 1.59576912160573071176);
+             auto slope = (x * x * 0.134145 + 1.0) * 1.59576912160573071176;
+             return g * (s + x * s * (1.0 - s) * slope);
            },
            [](double x) {
-             return 0.5 * x *
-                    (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+             const long double wide = x;
+             const long double u = std::sqrt(8 / 3.14159265358979323846L) *
+                                   (wide + 0.044715L * wide * wide * wide);
+             return static_cast<double>(wide / (1 + std::exp(-u)));
            },
-           domain(-2, 10), 64)
+           domain(-5, 10), 64)
 
 // Rounding
 VKML_UNARY(floor, "The largest integer not above x.", kSame, [](auto x) { return floor(x); }, NONE,
