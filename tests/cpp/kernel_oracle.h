@@ -409,23 +409,30 @@ inline Number Interpreter::reduce(std::size_t index, const Extents& at) {
   });
   values_ = saved_values;
   known_ = saved_known;
+  Number result;
   switch (kind) {
     case ReduceKind::kSum:
-      return rounded(in.type, sum);
+      result = rounded(in.type, sum);
+      break;
     case ReduceKind::kProd:
-      return rounded(in.type, product);
+      result = rounded(in.type, product);
+      break;
     case ReduceKind::kMax:
     case ReduceKind::kMin:
-      return best;
+      result = best;
+      break;
     case ReduceKind::kArgMax:
     case ReduceKind::kArgMin:
-      return {0, best_position};
+      result = {0, best_position};
+      break;
     case ReduceKind::kAny:
-      return {0, any};
+      result = {0, any};
+      break;
     case ReduceKind::kAll:
-      return {0, all};
+      result = {0, all};
+      break;
   }
-  throw std::logic_error("reduce kind");
+  return row_values_[index] = result;
 }
 
 inline Number Interpreter::core(const Extents& at) {

@@ -9,17 +9,27 @@ namespace vkml::vulkan {
 
 using dispatch::KernelKind;
 
+namespace {
+
+/// Nothing to write. A row of no elements still has a value.
+bool is_empty(const dispatch::Kernel& kernel) {
+  std::int64_t results = 1;
+  for (int axis = 0; axis < kMaxDims - kernel.reduce_dims; ++axis) {
+    results *= kernel.space[static_cast<std::size_t>(axis)];
+  }
+  return results == 0;
+}
+
+}  // namespace
+
 std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
                                const dispatch::ExecutionGraph& graph, const DeviceTraits& traits) {
   const Context context{kernel, graph, traits};
   require_program_types(context);
+  if (is_empty(kernel)) return {};
   switch (kernel.kind) {
     case KernelKind::kRegion:
-      if (kernel.reduce_dims == 0) {
-        if (dispatch::numel(kernel.space) == 0) return {};
-        return generate_map(context);
-      }
-      break;
+      return kernel.reduce_dims > 0 ? generate_rows(context) : generate_map(context);
     default:
       break;
   }
@@ -29,6 +39,9 @@ std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
                   dispatch::name_of(kernel.kind)));
 }
 
-std::int64_t scratch_bytes(const dispatch::Kernel&, const DeviceTraits&) { return 0; }
+std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  const bool is_rows = kernel.kind == KernelKind::kRegion && kernel.reduce_dims > 0;
+  return is_rows && !is_empty(kernel) ? row_scratch_bytes(kernel, traits) : 0;
+}
 
 }  // namespace vkml::vulkan

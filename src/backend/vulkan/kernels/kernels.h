@@ -8,5 +8,7 @@
 namespace vkml::vulkan {
 
 std::vector<Dispatch> generate_map(const Context& context);
+std::vector<Dispatch> generate_rows(const Context& context);
+std::int64_t row_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
 
 }  // namespace vkml::vulkan

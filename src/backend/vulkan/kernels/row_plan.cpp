@@ -1,0 +1,173 @@
+#include "kernels/row_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+namespace vkml::vulkan {
+
+namespace {
+
+constexpr std::int64_t kVector = 4;
+/// Registers that a lane may fill with elements of the row.
+constexpr std::int64_t kHeldElements = 64;
+/// A part of a row shorter than this is not worth a second dispatch.
+constexpr std::int64_t kShortestSplit = 4096;
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::uint32_t power_of_two(std::int64_t at_least, std::int64_t at_most) {
+  const std::int64_t value = std::clamp<std::int64_t>(at_least, 1, at_most);
+  const std::uint64_t up = std::bit_ceil(static_cast<std::uint64_t>(value));
+  return static_cast<std::uint32_t>(
+      std::min(up, std::bit_floor(static_cast<std::uint64_t>(at_most))));
+}
+
+bool orders_elements(const dispatch::Kernel& kernel) {
+  return std::any_of(
+      kernel.program.code.begin(), kernel.program.code.end(),
+      [](const ops::Instruction& instruction) {
+        const auto kind = static_cast<ops::ReduceKind>(instruction.imm);
+        return instruction.op == ops::Opcode::kReduce &&
+               (kind == ops::ReduceKind::kArgMax || kind == ops::ReduceKind::kArgMin);
+      });
+}
+
+/// Rows next to each other in memory, their elements apart: sums of columns.
+bool rows_are_neighbours(const dispatch::Kernel& kernel, const RowSpaces& spaces) {
+  int dense_columns = 0, dense_rows = 0;
+  for (std::size_t i = 0; i < kernel.loads.size(); ++i) {
+    if (!spaces.varies_along_row(i)) continue;
+    const bool along_row = std::abs(spaces.columns.strides[i].back()) == 1;
+    const bool across_rows = std::abs(spaces.rows.strides[i].back()) == 1;
+    dense_columns += along_row;
+    dense_rows += across_rows && !along_row;
+  }
+  return dense_rows > dense_columns;
+}
+
+bool is_dense(const RowSpaces& spaces, std::size_t operand) {
+  const auto aligned = [](std::int64_t stride) { return stride % kVector == 0; };
+  const auto& columns = spaces.columns.strides[operand];
+  const auto& rows = spaces.rows.strides[operand];
+  return columns.back() == 1 && std::all_of(columns.begin(), columns.end() - 1, aligned) &&
+         std::all_of(rows.begin(), rows.end(), aligned);
+}
+
+bool may_use_vectors(const dispatch::Kernel& kernel, const RowSpaces& spaces) {
+  const std::int64_t inner = spaces.columns.extents.back();
+  if (inner % kVector != 0 || inner == 0) return false;
+  bool any = false;
+  for (std::size_t i = 0; i < spaces.operands.size(); ++i) {
+    if (!spaces.varies_along_row(i)) continue;
+    const bool is_store = i >= kernel.loads.size();
+    if (is_store && !is_dense(spaces, i)) return false;
+    any |= is_dense(spaces, i);
+  }
+  return any;
+}
+
+LaneLayout choose_layout(const RowSpaces& spaces, const RowPlan& plan, bool neighbours,
+                         const DeviceTraits& traits) {
+  const std::int64_t columns = spaces.columns.count(), rows = spaces.rows.count();
+  const std::int64_t limit = std::min<std::int64_t>(1024, traits.max_workgroup_invocations);
+  const std::int64_t width = plan.vectors ? kVector : 1;
+  LaneLayout layout;
+  layout.rows_are_neighbours = neighbours;
+  if (neighbours) {
+    layout.rows = power_of_two(rows, traits.is_software ? 8 : 32);
+    const std::int64_t room = std::min<std::int64_t>(limit, traits.is_software ? 32 : 256);
+    layout.lanes = power_of_two(columns / 8, room / layout.rows);
+    return layout;
+  }
+  if (traits.is_software) {
+    // Loads cost the same from any lane: few invocations with much work each.
+    layout.lanes = columns <= 8 * width ? 1 : power_of_two(divide_up(columns, 16 * width), 32);
+    if (layout.lanes > 1) layout.lanes = std::max<std::uint32_t>(layout.lanes, 8);
+    layout.rows = layout.lanes == 1 ? power_of_two(rows, 16) : 1;
+    return layout;
+  }
+  layout.lanes = power_of_two(divide_up(columns, 8), limit);
+  if (layout.lanes < 32) layout.rows = power_of_two(rows, 128 / layout.lanes);
+  return layout;
+}
+
+/// Whether the phases need the row's elements again after the first reduction.
+bool reads_row_again(const dispatch::Kernel& kernel, const dispatch::ProgramLevels& levels) {
+  const auto& code = kernel.program.code;
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const bool is_late_reduction = code[i].op == ops::Opcode::kReduce && levels.phase[i] > 1;
+    if (is_late_reduction) return true;
+  }
+  return std::any_of(
+      kernel.program.outputs.begin(), kernel.program.outputs.end(),
+      [&](std::uint16_t output) { return levels.level[output] == dispatch::Level::kElement; });
+}
+
+void choose_splits(const dispatch::Kernel& kernel, const RowSpaces& spaces,
+                   const DeviceTraits& traits, RowPlan& plan) {
+  const std::int64_t columns = spaces.columns.count();
+  const std::int64_t groups = divide_up(spaces.rows.count(), plan.layout.rows);
+  const std::int64_t wanted = std::int64_t{traits.compute_units} * 4;
+  const std::int64_t shortest =
+      plan.layout.rows_are_neighbours ? kShortestSplit / 16 : kShortestSplit;
+  const std::int64_t splits = std::min(divide_up(wanted, groups), columns / shortest);
+  if (splits < 2 || kernel.reduce_dims == 0) return;
+  plan.span = divide_up(divide_up(columns, splits), kVector) * kVector;
+  plan.splits = static_cast<std::uint32_t>(divide_up(columns, plan.span));
+}
+
+}  // namespace
+
+bool RowSpaces::varies_along_row(std::size_t operand) const {
+  const auto& strides = columns.strides[operand];
+  return std::any_of(strides.begin(), strides.end(), [](std::int64_t s) { return s != 0; });
+}
+
+RowSpaces row_spaces(const dispatch::Kernel& kernel) {
+  RowSpaces spaces;
+  for (const dispatch::Operand& load : kernel.loads) spaces.operands.push_back(&load);
+  for (const dispatch::Operand& store : kernel.stores) spaces.operands.push_back(&store);
+  dispatch::Extents rows = kernel.space, columns = kernel.space;
+  for (int axis = 0; axis < kMaxDims; ++axis) {
+    const bool in_row = axis >= kMaxDims - kernel.reduce_dims;
+    (in_row ? rows : columns)[static_cast<std::size_t>(axis)] = 1;
+  }
+  const auto coordinates = coordinate_axes(kernel);
+  spaces.rows = collapse(rows, spaces.operands, coordinates, true);
+  spaces.columns = collapse(columns, spaces.operands, coordinates, !orders_elements(kernel));
+  return spaces;
+}
+
+RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
+                  const DeviceTraits& traits) {
+  const dispatch::ProgramLevels levels = dispatch::analyze_levels(kernel);
+  const bool neighbours = rows_are_neighbours(kernel, spaces);
+  RowPlan plan;
+  plan.vectors = !neighbours && may_use_vectors(kernel, spaces);
+  plan.layout = choose_layout(spaces, plan, neighbours, traits);
+  plan.unroll = traits.is_software ? 1 : 4;
+  const bool again = reads_row_again(kernel, levels);
+  if (!again) choose_splits(kernel, spaces, traits, plan);
+  if (plan.splits > 1) return plan;
+
+  std::int64_t streams = 0;
+  for (std::size_t i = 0; i < kernel.loads.size(); ++i) streams += spaces.varies_along_row(i);
+  const std::int64_t width = plan.vectors ? kVector : 1;
+  const std::int64_t chunks = divide_up(spaces.columns.count(), width * plan.layout.lanes);
+  const std::int64_t held = chunks * width * std::max<std::int64_t>(1, streams);
+  if (held <= kHeldElements && chunks > 0) plan.chunks = static_cast<std::uint32_t>(chunks);
+  return plan;
+}
+
+std::int64_t row_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  const RowSpaces spaces = row_spaces(kernel);
+  const RowPlan plan = plan_rows(kernel, spaces, traits);
+  if (plan.splits < 2) return 0;
+  const auto reductions =
+      std::count_if(kernel.program.code.begin(), kernel.program.code.end(),
+                    [](const ops::Instruction& i) { return i.op == ops::Opcode::kReduce; });
+  return spaces.rows.count() * plan.splits * reductions * kPartialBytes;
+}
+
+}  // namespace vkml::vulkan

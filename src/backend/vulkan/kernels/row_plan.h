@@ -1,0 +1,38 @@
+// How a row reduction is laid over invocations: decided from the kernel and the device's traits
+// alone, so that the scratch it needs is known before anything is compiled.
+#pragma once
+
+#include <vector>
+
+#include "kernels/collapse.h"
+#include "kernels/reduction.h"
+
+namespace vkml::vulkan {
+
+/// The two halves of a row kernel's space. Operands are the loads, then the stores.
+struct RowSpaces {
+  std::vector<const dispatch::Operand*> operands;
+  CollapsedSpace rows;     // which row
+  CollapsedSpace columns;  // where in the row
+
+  bool varies_along_row(std::size_t operand) const;
+};
+
+struct RowPlan {
+  LaneLayout layout;
+  bool vectors = false;      // a lane takes four neighbours of a row at once
+  std::uint32_t chunks = 0;  // a lane's share of a row held in registers; 0: read in each phase
+  std::uint32_t unroll = 1;  // loads in flight in a loop
+  std::uint32_t splits = 1;  // parts of a row that workgroups reduce separately
+  std::int64_t span = 0;     // elements of one part
+};
+
+RowSpaces row_spaces(const dispatch::Kernel& kernel);
+RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
+                  const DeviceTraits& traits);
+
+/// Partial results in scratch are this large: 8 bytes of value, 4 of position, padding.
+inline constexpr std::int64_t kPartialBytes = 16;
+std::int64_t row_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
+
+}  // namespace vkml::vulkan

@@ -1,0 +1,495 @@
+// Row reduction: the lanes of a workgroup read a row, reduce it, and go on with the row's value:
+// softmax, layer norm, their gradients, sums over any axes are this kernel with different programs.
+//
+// Phase by phase, values that are equal along the row are computed once, then each lane runs
+// through its elements. A row that fits is held in registers and read once; a longer one is read
+// again in each phase (from the cache). Short rows share a workgroup. Rows that are neighbours in
+// memory go to neighbouring lanes, so that sums of columns read whole cache lines. Few long rows
+// are cut into parts that reduce into scratch, which a second dispatch combines. Loops sum in
+// blocks, so that rounding errors grow with the length of a block and the number of blocks, not
+// their product. Bound: memory, one read and one write of the row.
+#include "kernels/rows.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/conversions.h"
+#include "kernels/kernels.h"
+#include "vkml/core/error.h"
+
+namespace vkml::vulkan {
+
+using dispatch::Level;
+using ops::Opcode;
+using spirv::Value;
+
+namespace {
+
+constexpr int kVector = 4;
+/// Turns of a loop that sum into one accumulator before it is added to the total.
+constexpr std::uint32_t kBlockTurns = 64;
+
+Touches touches_of(RowKernel::Stage stage) {
+  Touches touches;
+  touches.stores = stage != RowKernel::Stage::kPartials;
+  touches.writes_scratch = stage == RowKernel::Stage::kPartials;
+  touches.reads_scratch = stage == RowKernel::Stage::kFinal;
+  return touches;
+}
+
+const char* name_of(RowKernel::Stage stage) {
+  constexpr const char* kNames[] = {"rows", "rows_partial", "rows_final"};
+  return kNames[static_cast<int>(stage)];
+}
+
+}  // namespace
+
+RowKernel::RowKernel(const Context& context, const RowSpaces& spaces, const RowPlan& plan,
+                     Stage stage)
+    : context_(context),
+      kernel_(context.kernel),
+      spaces_(spaces),
+      plan_(plan),
+      stage_(stage),
+      levels_(dispatch::analyze_levels(kernel_)),
+      shader_(context, name_of(stage), {plan.layout.size(), 1, 1}, touches_of(stage)),
+      b_(shader_.builder()),
+      lanes_(shader_, plan.layout) {}
+
+void RowKernel::open_operands() {
+  const auto extents = [&](const CollapsedSpace& space) {
+    std::vector<Value> values(static_cast<std::size_t>(space.rank()));
+    for (std::size_t axis = 1; axis < values.size(); ++axis) {
+      values[axis] = shader_.parameter(space.extents[axis]);
+    }
+    return values;
+  };
+  row_extents_ = extents(spaces_.rows);
+  column_extents_ = extents(spaces_.columns);
+  row_count_ = shader_.parameter(spaces_.rows.count());
+  column_count_ = shader_.parameter(spaces_.columns.count());
+  const auto is_aligned = [](std::int64_t stride) { return stride % kVector == 0; };
+  for (std::size_t i = 0; i < spaces_.operands.size(); ++i) {
+    if (i >= kernel_.loads.size() && stage_ == Stage::kPartials) break;
+    Access access;
+    access.elements = Elements(shader_, *spaces_.operands[i]);
+    const auto& rows = spaces_.rows.strides[i];
+    const auto& columns = spaces_.columns.strides[i];
+    for (const std::int64_t stride : rows) {
+      access.row_strides.push_back(shader_.stride_parameter(stride));
+    }
+    for (const std::int64_t stride : columns) {
+      access.column_strides.push_back(shader_.stride_parameter(stride));
+    }
+    access.varies = spaces_.varies_along_row(i);
+    access.is_dense = plan_.vectors && columns.back() == 1 &&
+                      std::all_of(columns.begin(), columns.end() - 1, is_aligned) &&
+                      std::all_of(rows.begin(), rows.end(), is_aligned);
+    accesses_.push_back(std::move(access));
+  }
+  if (plan_.splits > 1) {
+    split_count_ = shader_.parameter(plan_.splits);
+    span_ = shader_.parameter(plan_.span);
+    scratch_ = shader_.base_of(shader_.scratch_buffer(), 0);
+  }
+}
+
+std::vector<Value> RowKernel::coordinates_of(const CollapsedSpace& space,
+                                             const std::vector<Value>& extents, Value position) {
+  std::vector<Value> coordinates(static_cast<std::size_t>(space.rank()));
+  Value rest = position;
+  for (std::size_t axis = coordinates.size(); axis-- > 1;) {
+    const Value outer = rest / extents[axis];
+    coordinates[axis] = rest - outer * extents[axis];
+    rest = outer;
+  }
+  coordinates[0] = rest;
+  return coordinates;
+}
+
+void RowKernel::place_rows() {
+  Value group = b_.workgroup_id(1) * b_.workgroup_count(0) + b_.workgroup_id(0);
+  begin_ = b_.u32(0);
+  end_ = column_count_;
+  if (stage_ == Stage::kPartials) {
+    split_ = group % split_count_;
+    group = group / split_count_;
+    begin_ = split_ * span_;
+    const Value past = begin_ + span_;
+    end_ = b_.select(less(past, column_count_), past, column_count_);
+  }
+  const Value local = b_.local_index();
+  lane_ = plan_.layout.lane(local);
+  row_ = group * plan_.layout.rows + plan_.layout.row(local);
+  // Lanes without a row work on the last one, since all must reach the barriers.
+  row_is_valid_ = less(row_, row_count_);
+  row_ = b_.select(row_is_valid_, row_, row_count_ - 1);
+  row_coordinates_ = coordinates_of(spaces_.rows, row_extents_, row_);
+  for (Access& access : accesses_) {
+    access.row_start = b_.u32(0);
+    for (std::size_t axis = 0; axis < row_coordinates_.size(); ++axis) {
+      access.row_start = access.row_start + row_coordinates_[axis] * access.row_strides[axis];
+    }
+  }
+}
+
+Value RowKernel::element_index(const Access& access, Value position) {
+  if (!access.varies) return access.row_start;
+  const std::vector<Value> coordinates = coordinates_of(spaces_.columns, column_extents_, position);
+  Value index = access.row_start;
+  for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
+    index = index + coordinates[axis] * access.column_strides[axis];
+  }
+  return index;
+}
+
+Value RowKernel::load(const Access& access, Value position, int components) {
+  const Value index = element_index(access, position);
+  if (components == 1 || access.column_strides.back().is(0)) return access.elements.load(index);
+  if (access.is_dense) return access.elements.load4(index);
+  std::vector<Value> lanes;
+  for (std::uint32_t k = 0; k < kVector; ++k) {
+    lanes.push_back(access.elements.load(index + access.column_strides.back() * k));
+  }
+  return b_.compose(lanes);
+}
+
+void RowKernel::store(const Access& access, Value position, Value value) {
+  const Value index = element_index(access, position);
+  if (value.type.components == kVector) {
+    access.elements.store4(index, value);
+  } else {
+    access.elements.store(index, value);
+  }
+}
+
+RowKernel::Chunk RowKernel::make_chunk(Value position, Value is_valid, int components) {
+  ProgramSources sources;
+  sources.load = [this, position, components](int load) {
+    return this->load(accesses_[static_cast<std::size_t>(load)], position, components);
+  };
+  sources.coordinate = [this, position, components](int axis) {
+    const int place = spaces_.columns.place[static_cast<std::size_t>(axis)];
+    if (place < 0) return b_.u32(0);
+    const Value coordinate =
+        coordinates_of(spaces_.columns, column_extents_, position)[static_cast<std::size_t>(place)];
+    if (components == 1 || place + 1 != spaces_.columns.rank()) return coordinate;
+    const std::array<Value, kVector> lanes{coordinate, coordinate + 1, coordinate + 2,
+                                           coordinate + 3};
+    return b_.compose(lanes);
+  };
+  return {position, is_valid,
+          std::make_unique<ProgramEmitter>(shader_, components, std::move(sources))};
+}
+
+std::vector<RowKernel::Chunk> RowKernel::hold_row(int components, std::uint32_t chunks) {
+  std::vector<Chunk> held;
+  const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
+  const bool is_whole = spaces_.columns.count() == std::int64_t{step} * chunks;
+  for (std::uint32_t i = 0; i < chunks; ++i) {
+    const Value position = lane_ * static_cast<std::uint32_t>(components) + i * step;
+    const Value is_valid = is_whole ? b_.boolean(true) : less(position, column_count_);
+    held.push_back(make_chunk(b_.select(is_valid, position, b_.u32(0)), is_valid, components));
+  }
+  return held;
+}
+
+void RowKernel::emit_row_values(std::uint8_t phase) {
+  for (std::size_t i = 0; i < kernel_.program.code.size(); ++i) {
+    const bool belongs = levels_.level[i] != Level::kElement && levels_.phase[i] == phase;
+    if (belongs && kernel_.program.code[i].op != Opcode::kReduce) row_program_->emit(i);
+  }
+}
+
+void RowKernel::emit_elements(Chunk& chunk, const std::vector<std::size_t>& registers) {
+  const auto& code = kernel_.program.code;
+  std::vector<bool> needed(code.size(), false);
+  for (const std::size_t reg : registers) needed[reg] = true;
+  for (std::size_t i = code.size(); i-- > 0;) {
+    if (!needed[i] || levels_.level[i] != Level::kElement || chunk.program->has(i)) continue;
+    const std::uint16_t operands[] = {code[i].a, code[i].b, code[i].c};
+    for (int k = 0; k < ops::operand_count(code[i].op); ++k) needed[operands[k]] = true;
+  }
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    if (!needed[i] || chunk.program->has(i)) continue;
+    if (levels_.level[i] == Level::kElement) {
+      chunk.program->emit(i);
+    } else {
+      chunk.program->set(i, row_program_->value(i));
+    }
+  }
+}
+
+std::vector<std::size_t> RowKernel::reductions_after(std::uint8_t phase) const {
+  std::vector<std::size_t> registers;
+  for (std::size_t i = 0; i < kernel_.program.code.size(); ++i) {
+    const bool is_reduction = kernel_.program.code[i].op == Opcode::kReduce;
+    if (is_reduction && levels_.phase[i] == phase + 1) registers.push_back(i);
+  }
+  return registers;
+}
+
+Partial RowKernel::of_chunk(const Reduction& reduction, std::size_t reduce_register, Chunk& chunk,
+                            int components) {
+  Value position = chunk.position;
+  if (components == kVector) {
+    const std::array<Value, kVector> lanes{position, position + 1, position + 2, position + 3};
+    position = b_.compose(lanes);
+  }
+  const Value value = chunk.program->value(kernel_.program.code[reduce_register].a);
+  const Partial partial = reduction.of_elements(value, position);
+  return chunk.is_valid.is(1) ? partial : reduction.masked(chunk.is_valid, partial);
+}
+
+void RowKernel::accumulate(const std::vector<Reduction>& reductions,
+                           const std::vector<std::size_t>& registers,
+                           const std::vector<PartialVariable>& totals, Value first,
+                           std::uint32_t count, int components) {
+  std::vector<std::size_t> operands;
+  for (const std::size_t reg : registers) operands.push_back(kernel_.program.code[reg].a);
+  const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
+  std::vector<Chunk> chunks;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    chunks.push_back(make_chunk(first + i * step, b_.boolean(true), components));
+    emit_elements(chunks.back(), operands);
+  }
+  for (std::size_t k = 0; k < reductions.size(); ++k) {
+    Partial sum = of_chunk(reductions[k], registers[k], chunks[0], components);
+    for (std::uint32_t i = 1; i < count; ++i) {
+      sum =
+          reductions[k].combine(sum, of_chunk(reductions[k], registers[k], chunks[i], components));
+    }
+    totals[k].store(reductions[k].combine(totals[k].load(), sum));
+  }
+}
+
+std::vector<Partial> RowKernel::loop_over_row(const std::vector<Reduction>& reductions,
+                                              const std::vector<std::size_t>& registers,
+                                              int components) {
+  const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
+  std::vector<PartialVariable> totals, blocks;
+  for (const Reduction& reduction : reductions) {
+    totals.emplace_back(b_, reduction, components);
+    blocks.emplace_back(b_, reduction, components);
+  }
+  const auto close_block = [&] {
+    for (std::size_t k = 0; k < reductions.size(); ++k) {
+      totals[k].store(reductions[k].combine(totals[k].load(), blocks[k].load()));
+      blocks[k].store(reductions[k].identity(components));
+    }
+  };
+  const Value start = begin_ + lane_ * static_cast<std::uint32_t>(components);
+  const spirv::Variable position(b_, spirv::kInt32);
+  position.store(start);
+  const std::uint32_t big_step = step * plan_.unroll;
+  b_.while_loop([&] { return less(position.load() + (big_step - step), end_); },
+                [&] {
+                  const Value block_end = position.load() + big_step * kBlockTurns;
+                  b_.while_loop(
+                      [&] {
+                        const Value at = position.load();
+                        return logical_and(less(at + (big_step - step), end_), less(at, block_end));
+                      },
+                      [&] {
+                        accumulate(reductions, registers, blocks, position.load(), plan_.unroll,
+                                   components);
+                        position.store(position.load() + big_step);
+                      });
+                  close_block();
+                });
+  if (plan_.unroll > 1) {
+    b_.for_range(position.load(), end_, b_.u32(step),
+                 [&](Value at) { accumulate(reductions, registers, blocks, at, 1, components); });
+    close_block();
+  }
+  std::vector<Partial> partials;
+  for (std::size_t k = 0; k < reductions.size(); ++k) {
+    partials.push_back(reductions[k].across_components(totals[k].load()));
+  }
+  return partials;
+}
+
+Value RowKernel::scratch_word(Value part, std::size_t reduction) {
+  const auto count = static_cast<std::uint32_t>(reductions_after(0).size());
+  const Value slot = (row_ * split_count_ + part) * count + static_cast<std::uint32_t>(reduction);
+  return scratch_.offset + slot * static_cast<std::uint32_t>(kPartialBytes / 4);
+}
+
+void RowKernel::write_partials(const std::vector<Reduction>& reductions,
+                               const std::vector<Partial>& partials) {
+  const Value is_writer = logical_and(equal(lane_, 0), row_is_valid_);
+  b_.if_then(is_writer, [&] {
+    for (std::size_t k = 0; k < reductions.size(); ++k) {
+      const Value word = scratch_word(split_, k);
+      const bool is_wide = spirv::component_bytes(partials[k].value.type.scalar) == 8;
+      const Value bits = b_.bitcast(partials[k].value, is_wide ? kWord2 : kWord);
+      for (int i = 0; i < bits.type.components; ++i) {
+        shader_.store(scratch_, kWord, word + static_cast<std::uint32_t>(i), b_.component(bits, i));
+      }
+      if (reductions[k].has_position()) {
+        shader_.store(scratch_, kWord, word + 2, partials[k].position);
+      }
+    }
+  });
+}
+
+std::vector<Partial> RowKernel::loop_over_scratch(const std::vector<Reduction>& reductions) {
+  std::vector<PartialVariable> totals;
+  for (const Reduction& reduction : reductions) totals.emplace_back(b_, reduction, 1);
+  b_.for_range(lane_, split_count_, b_.u32(plan_.layout.lanes), [&](Value part) {
+    for (std::size_t k = 0; k < reductions.size(); ++k) {
+      const Value word = scratch_word(part, k);
+      const spirv::Type type = reductions[k].type(1);
+      Value bits = shader_.load(scratch_, kWord, word);
+      if (spirv::component_bytes(type.scalar) == 8) {
+        const std::array<Value, 2> words{bits, shader_.load(scratch_, kWord, word + 1)};
+        bits = b_.compose(words);
+      }
+      Partial partial{b_.bitcast(bits, type), {}};
+      if (reductions[k].has_position()) {
+        partial.position = shader_.load(scratch_, kWord, word + 2);
+      }
+      totals[k].store(reductions[k].combine(totals[k].load(), partial));
+    }
+  });
+  std::vector<Partial> partials;
+  for (const PartialVariable& total : totals) partials.push_back(total.load());
+  return partials;
+}
+
+void RowKernel::reduce(const std::vector<std::size_t>& registers, std::vector<Chunk>& held,
+                       int components) {
+  const auto& code = kernel_.program.code;
+  std::vector<Reduction> reductions;
+  std::vector<std::size_t> operands;
+  for (const std::size_t reg : registers) {
+    reductions.emplace_back(shader_, code[reg], code[code[reg].a].type);
+    operands.push_back(code[reg].a);
+  }
+  std::vector<Partial> partials;
+  if (stage_ == Stage::kFinal) {
+    partials = loop_over_scratch(reductions);
+  } else if (held.empty()) {
+    partials = loop_over_row(reductions, registers, components);
+  } else {
+    for (Chunk& chunk : held) emit_elements(chunk, operands);
+    for (std::size_t k = 0; k < registers.size(); ++k) {
+      Partial sum = of_chunk(reductions[k], registers[k], held[0], components);
+      for (std::size_t i = 1; i < held.size(); ++i) {
+        sum =
+            reductions[k].combine(sum, of_chunk(reductions[k], registers[k], held[i], components));
+      }
+      partials.push_back(reductions[k].across_components(sum));
+    }
+  }
+  partials = lanes_.reduce(reductions, std::move(partials), reductions_done_);
+  reductions_done_ += registers.size();
+  if (stage_ == Stage::kPartials) {
+    write_partials(reductions, partials);
+    return;
+  }
+  for (std::size_t k = 0; k < registers.size(); ++k) {
+    row_program_->set(registers[k], reductions[k].result(partials[k]));
+  }
+}
+
+void RowKernel::store_outputs(std::vector<Chunk>& held, int components) {
+  std::vector<std::size_t> along_row, once;
+  std::vector<std::size_t> registers;
+  for (std::size_t i = 0; i < kernel_.stores.size(); ++i) {
+    if (accesses_[kernel_.loads.size() + i].varies) {
+      along_row.push_back(i);
+      registers.push_back(kernel_.program.outputs[i]);
+    } else {
+      once.push_back(i);
+    }
+  }
+  const auto store_chunk = [&](Chunk& chunk) {
+    for (const std::size_t i : along_row) {
+      store(accesses_[kernel_.loads.size() + i], chunk.position,
+            chunk.program->value(kernel_.program.outputs[i]));
+    }
+  };
+  for (Chunk& chunk : held) {
+    if (along_row.empty()) break;
+    emit_elements(chunk, registers);
+    b_.if_then(logical_and(chunk.is_valid, row_is_valid_),
+               [&] { shader_.guarded([&] { store_chunk(chunk); }); });
+  }
+  if (held.empty() && !along_row.empty()) {
+    const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
+    const Value first = lane_ * static_cast<std::uint32_t>(components);
+    b_.for_range(first, column_count_, b_.u32(step), [&](Value at) {
+      Chunk chunk = make_chunk(at, b_.boolean(true), components);
+      emit_elements(chunk, registers);
+      b_.if_then(row_is_valid_, [&] { shader_.guarded([&] { store_chunk(chunk); }); });
+    });
+  }
+  b_.if_then(logical_and(equal(lane_, 0), row_is_valid_), [&] {
+    shader_.guarded([&] {
+      for (const std::size_t i : once) {
+        const Access& access = accesses_[kernel_.loads.size() + i];
+        access.elements.store(access.row_start, row_program_->value(kernel_.program.outputs[i]));
+      }
+    });
+  });
+}
+
+void RowKernel::run(int components, std::uint32_t chunks) {
+  reductions_done_ = 0;
+  ProgramSources sources;
+  sources.load = [this](int load) {
+    const Access& access = accesses_[static_cast<std::size_t>(load)];
+    return access.elements.load(access.row_start);
+  };
+  sources.coordinate = [this](int axis) {
+    const int place = spaces_.rows.place[static_cast<std::size_t>(axis)];
+    return place < 0 ? b_.u32(0) : row_coordinates_[static_cast<std::size_t>(place)];
+  };
+  row_program_ = std::make_unique<ProgramEmitter>(shader_, 1, std::move(sources));
+  std::vector<Chunk> held = hold_row(components, chunks);
+  for (std::uint8_t phase = 0; phase < levels_.phases; ++phase) {
+    emit_row_values(phase);
+    const std::vector<std::size_t> registers = reductions_after(phase);
+    if (!registers.empty()) reduce(registers, held, components);
+    if (stage_ == Stage::kPartials) return;
+  }
+  store_outputs(held, components);
+}
+
+Dispatch RowKernel::generate() {
+  open_operands();
+  place_rows();
+  Value aligned = b_.boolean(true);
+  for (const Access& access : accesses_) {
+    if (access.varies && access.is_dense) {
+      aligned = logical_and(aligned, access.elements.is_aligned());
+    }
+  }
+  if (plan_.vectors && stage_ != Stage::kFinal) {
+    b_.if_else(
+        aligned, [&] { run(kVector, plan_.chunks); }, [&] { run(1, 0); });
+  } else {
+    run(1, plan_.chunks);
+  }
+  std::int64_t groups = (spaces_.rows.count() + plan_.layout.rows - 1) / plan_.layout.rows;
+  if (stage_ == Stage::kPartials) groups *= plan_.splits;
+  return shader_.finish(shader_.groups_for(groups));
+}
+
+std::vector<Dispatch> generate_rows(const Context& context) {
+  const RowSpaces spaces = row_spaces(context.kernel);
+  RowPlan plan = plan_rows(context.kernel, spaces, context.traits);
+  if (context.kernel.scratch < 0) plan.splits = 1;
+  if (plan.splits < 2) {
+    return {RowKernel(context, spaces, plan, RowKernel::Stage::kWhole).generate()};
+  }
+  RowPlan final_plan = plan;
+  final_plan.vectors = false;
+  final_plan.layout = {};
+  final_plan.layout.lanes = std::bit_ceil(std::min<std::uint32_t>(plan.splits, 128));
+  return {RowKernel(context, spaces, plan, RowKernel::Stage::kPartials).generate(),
+          RowKernel(context, spaces, final_plan, RowKernel::Stage::kFinal).generate()};
+}
+
+}  // namespace vkml::vulkan
