@@ -39,9 +39,7 @@ TEST(VulkanRuntime, DescribesItsDevice) {
   EXPECT_FALSE(info.features.empty());
 }
 
-TEST(VulkanRuntime, MissingDeviceIsAnError) {
-  EXPECT_THROW(VulkanBackend(97), DeviceError);
-}
+TEST(VulkanRuntime, MissingDeviceIsAnError) { EXPECT_THROW(VulkanBackend(97), DeviceError); }
 
 TEST(VulkanRuntime, MapsElements) {
   VKML_REQUIRE_VULKAN();
@@ -100,8 +98,7 @@ TEST(VulkanRuntime, DependentKernelsRunInOrder) {
   graph.input_count = 1;
   graph.result_count = 1;
   graph.buffers = {test::input_buffer(0), test::result_buffer(0, kCount * 4),
-                   test::temporary_buffer(0, kCount * 4),
-                   test::temporary_buffer(2048, kCount * 4)};
+                   test::temporary_buffer(0, kCount * 4), test::temporary_buffer(2048, kCount * 4)};
   graph.arena_bytes = 4096;
   for (int i = 0; i < kSteps; ++i) {
     const int from = i == 0 ? 0 : 2 + (i - 1) % 2;
@@ -199,11 +196,10 @@ ExecutionGraph checked_graph(std::int64_t count, std::int64_t extent) {
   graph.input_count = 2;
   graph.result_count = 2;
   graph.sites = {{"gather", extent}};
-  graph.buffers = {test::input_buffer(0), test::input_buffer(1),
-                   test::result_buffer(0, count * 4), test::result_buffer(1, count * 4, 1)};
+  graph.buffers = {test::input_buffer(0), test::input_buffer(1), test::result_buffer(0, count * 4),
+                   test::result_buffer(1, count * 4, 1)};
   graph.kernels = {
-      test::map(count, {test::row(0, count, 0, DType::kI32)},
-                {test::row(2, count, 0, DType::kI32)},
+      test::map(count, {test::row(0, count, 0, DType::kI32)}, {test::row(2, count, 0, DType::kI32)},
                 {test::load(0, ScalarType::kI32),
                  {Opcode::kConstant, ScalarType::kI32, 0, 0, 0, extent},
                  {Opcode::kCheckIndex, ScalarType::kI32, 0, 1, 0, 0}},
@@ -324,8 +320,8 @@ TEST(VulkanRuntime, UploadsIntoMemoryInUse) {
 
 TEST(VulkanRuntime, TransfersAnySizeAndOffset) {
   VKML_REQUIRE_VULKAN();
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4097}, std::size_t{9'000'001},
-                                  std::size_t{40'000'003}}) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{4097}, std::size_t{9'000'001}, std::size_t{40'000'003}}) {
     std::vector<std::uint8_t> values(bytes);
     for (std::size_t i = 0; i < bytes; ++i) values[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
     const auto storage = allocate(bytes + 5);

@@ -53,12 +53,12 @@ inline dispatch::Kernel map(std::int64_t count, std::vector<dispatch::Operand> l
 
 /// to[i] = from[i] + value.
 inline dispatch::Kernel add_constant(int from, int to, std::int64_t count, float value) {
-  return map(count, {row(from, count)}, {row(to, count)},
-             {load(0),
-              {ops::Opcode::kConstant, ops::ScalarType::kF32, 0, 0, 0,
-               std::bit_cast<std::int32_t>(value)},
-              {ops::Opcode::kAdd, ops::ScalarType::kF32, 0, 1}},
-             {2});
+  return map(
+      count, {row(from, count)}, {row(to, count)},
+      {load(0),
+       {ops::Opcode::kConstant, ops::ScalarType::kF32, 0, 0, 0, std::bit_cast<std::int32_t>(value)},
+       {ops::Opcode::kAdd, ops::ScalarType::kF32, 0, 1}},
+      {2});
 }
 
 inline dispatch::Buffer input_buffer(int binding) {
