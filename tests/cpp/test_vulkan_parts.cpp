@@ -263,7 +263,7 @@ TEST(WorkerPool, CopiesBytes) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{100}, std::size_t{3'000'001}}) {
     std::vector<std::byte> source(size), target(size);
     for (std::size_t i = 0; i < size; ++i) source[i] = static_cast<std::byte>(i * 31);
-    copy_bytes(workers, target.data(), source.data(), size);
+    copy_bytes(workers, target.data(), source.data(), size, 4);
     EXPECT_EQ(target, source);
   }
 }

@@ -68,8 +68,7 @@ VulkanBackend::VulkanBackend(int index)
       frames_(context_, control_),
       runner_(context_, allocator_.pool().shared_from_this(), frames_),
       transfer_(context_, staging_, frames_, workers_) {
-  static std::once_flag once;
-  std::call_once(once, [] { run_at_exit(&VulkanBackend::settle_all); });
+  settle_at_exit(&VulkanBackend::settle_all);
   const std::lock_guard lock(backends().mutex);
   backends().live.push_back(this);
 }
@@ -122,14 +121,20 @@ std::int64_t VulkanBackend::scratch_bytes(const dispatch::Kernel& kernel) const 
 std::shared_ptr<dispatch::Executable> VulkanBackend::compile(dispatch::ExecutionGraph graph) {
   require_usable();
   const std::lock_guard lock(mutex_);
-  return std::make_shared<VulkanExecutable>(graph, *context_, pipelines_);
+  const bool is_first = pipelines_.count() == 0;
+  auto executable = std::make_shared<VulkanExecutable>(graph, *context_, pipelines_);
+  if (is_first) settle_at_exit(&VulkanBackend::settle_all);
+  return executable;
 }
 
 std::shared_ptr<Submission> VulkanBackend::run(dispatch::Executable& executable,
                                                const dispatch::Bindings& bindings) {
   require_usable();
   const std::lock_guard lock(mutex_);
-  return runner_.run(static_cast<VulkanExecutable&>(executable), bindings);
+  const bool is_first = context_->queue().submitted() == 0;
+  auto submission = runner_.run(static_cast<VulkanExecutable&>(executable), bindings);
+  if (is_first) settle_at_exit(&VulkanBackend::settle_all);
+  return submission;
 }
 
 void VulkanBackend::upload(Storage& target, std::int64_t offset, std::span<const std::byte> bytes) {

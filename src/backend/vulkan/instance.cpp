@@ -60,7 +60,7 @@ Instance& Instance::get() {
 }
 
 Instance::Instance() {
-  watch_process();
+  watch_forks();
   const GlobalFunctions* global = load_vulkan(reason_);
   if (global != nullptr && create(*global)) enumerate();
 }

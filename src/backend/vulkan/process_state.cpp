@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <vector>
 
 #include "vkml/core/error.h"
 
@@ -19,28 +18,22 @@ enum class State { kUsable, kForked, kExiting };
 
 std::atomic<State> g_state{State::kUsable};
 
-// Never destroyed: the exit handler reads it while other static objects die.
-std::vector<ExitHook>& exit_hooks() {
-  static auto* hooks = new std::vector<ExitHook>;
-  return *hooks;
-}
+std::atomic<void (*)()> g_exit_hook{nullptr};
 
 void handle_exit() {
   if (g_state != State::kUsable) return;
-  auto& hooks = exit_hooks();
-  for (auto hook = hooks.rbegin(); hook != hooks.rend(); ++hook) (*hook)();
+  if (auto* const hook = g_exit_hook.load()) hook();
   g_state = State::kExiting;
 }
 
 }  // namespace
 
-void watch_process() {
+void watch_forks() {
   static std::once_flag once;
   std::call_once(once, [] {
 #ifndef _WIN32
     pthread_atfork(nullptr, nullptr, [] { g_state = State::kForked; });
 #endif
-    std::atexit(handle_exit);
   });
 }
 
@@ -59,6 +52,9 @@ void require_usable() {
   }
 }
 
-void run_at_exit(ExitHook hook) { exit_hooks().push_back(hook); }
+void settle_at_exit(void (*hook)()) {
+  g_exit_hook = hook;
+  std::atexit(handle_exit);
+}
 
 }  // namespace vkml::vulkan

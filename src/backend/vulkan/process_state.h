@@ -4,8 +4,8 @@
 
 namespace vkml::vulkan {
 
-/// Starts watching for fork and exit. Called before the first instance is made; idempotent.
-void watch_process();
+/// Starts watching for fork. Called before the first instance is made; idempotent.
+void watch_forks();
 
 /// False in a forked child, and after exit handlers have run: then Vulkan objects are left alone.
 bool vulkan_is_usable();
@@ -13,8 +13,10 @@ bool vulkan_is_usable();
 /// Throws DeviceError when vulkan_is_usable() is false.
 void require_usable();
 
-/// Runs at exit, before static objects die, most recent first.
-using ExitHook = void (*)();
-void run_at_exit(ExitHook hook);
+/// Lets `hook` run when the process exits, while Vulkan can still be called; afterwards
+/// vulkan_is_usable() is false. Exit handlers run in reverse order and drivers register theirs as
+/// they load their parts, so this is called again after a device, a pipeline or a submission was
+/// first made: the hook runs once, at the earliest of its places.
+void settle_at_exit(void (*hook)());
 
 }  // namespace vkml::vulkan

@@ -71,6 +71,11 @@ std::uint64_t Queue::completed() {
   return std::max(known, value);
 }
 
+void Queue::probe() {
+  const std::lock_guard lock(mutex_);
+  lose("vkQueueSubmit", vk_.QueueSubmit(queue_, 0, nullptr, VK_NULL_HANDLE));
+}
+
 VkResult Queue::wait_for(std::uint64_t value, std::uint64_t nanoseconds) {
   auto info = vk_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
   info.semaphoreCount = 1;
@@ -93,7 +98,8 @@ void Queue::wait(std::uint64_t value) {
   while (completed() < value) {
     if (is_lost()) lose("vkWaitSemaphores", VK_ERROR_DEVICE_LOST);
     const VkResult result = wait_for(value, 1'000'000'000);
-    if (result != VK_TIMEOUT) lose("vkWaitSemaphores", result);
+    lose("vkWaitSemaphores", result);
+    if (result == VK_TIMEOUT) probe();
     if (const std::uint64_t now = completed(); now != before) {
       before = now;
       deadline = Clock::now() + patience;

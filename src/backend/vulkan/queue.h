@@ -35,6 +35,8 @@ class Queue {
 
  private:
   void lose(const char* call, VkResult result);
+  /// Some drivers tell of a lost device only when work is handed to it.
+  void probe();
   VkResult wait_for(std::uint64_t value, std::uint64_t nanoseconds);
 
   const DeviceFunctions& vk_;

@@ -10,8 +10,18 @@ namespace vkml::vulkan {
 
 namespace {
 
-constexpr std::size_t kSlots = 8;
-constexpr std::uint64_t kSlotBytes = (4u << 20) - MemoryPool::kTailBytes;
+// A copy is cut in as many pieces as there are slots, within these bounds: short pieces keep both
+// sides busy, long ones make up for waking the threads.
+constexpr std::size_t kMinPiece = 1u << 20;
+constexpr std::size_t kMaxPiece = 16u << 20;
+std::size_t piece_bytes(std::size_t bytes, std::size_t slots) {
+  return std::clamp(bytes / slots, kMinPiece, kMaxPiece);
+}
+
+// One thread moves about 10 GB/s. Four reach what a card's memory takes from the host; reading
+// staging memory gains up to about eight.
+constexpr std::size_t kUploadThreads = 4;
+constexpr std::size_t kDownloadThreads = 8;
 
 // Larger copies into memory in use wait for it and write in place, which is faster than staging.
 constexpr std::size_t kMaxStagedUpload = 32u << 20;
@@ -31,23 +41,26 @@ Transfer::Transfer(std::shared_ptr<DeviceContext> context, std::shared_ptr<Memor
 Transfer::~Transfer() { release_slots(); }
 
 void Transfer::release_slots() {
-  for (const Slot& slot : slots_) {
+  for (Slot& slot : slots_) {
+    if (slot.block == nullptr) continue;
     slot.block->last_use = slot.busy_until;
     MemoryPool::release(slot.block);
+    slot = {};
   }
-  slots_.clear();
 }
 
-Transfer::Slot& Transfer::next_slot() {
-  if (slots_.size() < kSlots) {
-    slots_.push_back({staging_->allocate(kSlotBytes), 0});
-    slots_.back().busy_until = slots_.back().block->last_use;
-    next_ = 0;
-    context_->queue().wait(slots_.back().busy_until);
-    return slots_.back();
-  }
+Transfer::Slot& Transfer::next_slot(std::size_t bytes) {
   Slot& slot = slots_[next_];
   next_ = (next_ + 1) % kSlots;
+  if (slot.block == nullptr || slot.block->bytes < bytes) {
+    if (slot.block != nullptr) {
+      slot.block->last_use = slot.busy_until;
+      MemoryPool::release(slot.block);
+      slot = {};
+    }
+    slot.block = staging_->allocate(bytes);
+    slot.busy_until = slot.block->last_use;
+  }
   context_->queue().wait(slot.busy_until);
   return slot;
 }
@@ -80,16 +93,16 @@ void Transfer::upload(Block& target, std::uint64_t offset, std::span<const std::
     return;
   }
   queue.wait(target.last_use);
-  copy_bytes(workers_, target.host + offset, bytes.data(), bytes.size());
+  copy_bytes(workers_, target.host + offset, bytes.data(), bytes.size(), kUploadThreads);
 }
 
 void Transfer::upload_staged(Block& target, std::uint64_t offset,
                              std::span<const std::byte> bytes) {
-  for (std::size_t begin = 0; begin < bytes.size(); begin += kSlotBytes) {
-    const auto piece =
-        bytes.subspan(begin, std::min<std::size_t>(kSlotBytes, bytes.size() - begin));
-    Slot& slot = next_slot();
-    copy_bytes(workers_, slot.block->host, piece.data(), piece.size());
+  const std::size_t step = piece_bytes(bytes.size(), kSlots);
+  for (std::size_t begin = 0; begin < bytes.size(); begin += step) {
+    const auto piece = bytes.subspan(begin, std::min(step, bytes.size() - begin));
+    Slot& slot = next_slot(piece.size());
+    copy_bytes(workers_, slot.block->host, piece.data(), piece.size(), kUploadThreads);
     slot.busy_until = submit_copy(*slot.block, 0, target, offset + begin, piece.size());
     target.last_use = slot.busy_until;
     target.last_write = slot.busy_until;
@@ -101,7 +114,7 @@ void Transfer::download(Block& source, std::uint64_t offset, std::span<std::byte
   const bool is_cached = context_->memory_type(MemoryKind::kDevice).is_cached();
   if (source.host != nullptr && (is_cached || bytes.size() <= kMaxUncachedRead)) {
     context_->queue().wait(source.last_write);
-    copy_bytes(workers_, bytes.data(), source.host + offset, bytes.size());
+    copy_bytes(workers_, bytes.data(), source.host + offset, bytes.size(), kDownloadThreads);
     return;
   }
   download_staged(source, offset, bytes);
@@ -117,14 +130,14 @@ void Transfer::download_staged(Block& source, std::uint64_t offset, std::span<st
     const Piece piece = in_flight.front();
     in_flight.pop_front();
     context_->queue().wait(piece.slot->busy_until);
-    copy_bytes(workers_, bytes.data() + piece.begin, piece.slot->block->host, piece.size);
+    copy_bytes(workers_, bytes.data() + piece.begin, piece.slot->block->host, piece.size,
+               kDownloadThreads);
   };
-  // Slots are pointed to: make them all before the first is used.
-  slots_.reserve(kSlots);
-  for (std::size_t begin = 0; begin < bytes.size(); begin += kSlotBytes) {
+  const std::size_t step = piece_bytes(bytes.size(), kSlots);
+  for (std::size_t begin = 0; begin < bytes.size(); begin += step) {
     if (in_flight.size() == kSlots) finish_oldest();
-    const std::size_t size = std::min<std::size_t>(kSlotBytes, bytes.size() - begin);
-    Slot& slot = next_slot();
+    const std::size_t size = std::min(step, bytes.size() - begin);
+    Slot& slot = next_slot(size);
     slot.busy_until = submit_copy(source, offset + begin, *slot.block, 0, size);
     source.last_use = slot.busy_until;
     in_flight.push_back({&slot, begin, size});

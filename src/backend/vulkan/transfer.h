@@ -5,10 +5,10 @@
 // that the host and the device work on different pieces at once. Bound by the link to the device.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "device_context.h"
 #include "frame.h"
@@ -38,7 +38,10 @@ class Transfer {
     std::uint64_t busy_until = 0;
   };
 
-  Slot& next_slot();
+  static constexpr std::size_t kSlots = 4;
+
+  /// The slot used longest ago, once the device is done with it.
+  Slot& next_slot(std::size_t bytes);
   std::uint64_t submit_copy(const Block& source, std::uint64_t source_offset, const Block& target,
                             std::uint64_t target_offset, std::uint64_t bytes);
   void upload_staged(Block& target, std::uint64_t offset, std::span<const std::byte> bytes);
@@ -48,7 +51,7 @@ class Transfer {
   std::shared_ptr<MemoryPool> staging_;
   FramePool& frames_;
   WorkerPool& workers_;
-  std::vector<Slot> slots_;
+  std::array<Slot, kSlots> slots_;
   std::size_t next_ = 0;
 };
 

@@ -90,18 +90,16 @@ void WorkerPool::for_each(std::size_t count, std::size_t threads,
   if (progress->failure) std::rethrow_exception(progress->failure);
 }
 
-void copy_bytes(WorkerPool& workers, std::byte* target, const std::byte* source,
-                std::size_t bytes) {
-  // One thread moves about 10 GB/s, four reach what the link to a card takes.
-  constexpr std::size_t kWorthSharing = 1u << 20;
-  constexpr std::size_t kThreads = 4;
+void copy_bytes(WorkerPool& workers, std::byte* target, const std::byte* source, std::size_t bytes,
+                std::size_t threads) {
+  constexpr std::size_t kWorthSharing = 512u << 10;
+  constexpr std::size_t kPiece = 256u << 10;
   if (bytes < kWorthSharing) {
     std::memcpy(target, source, bytes);
     return;
   }
-  constexpr std::size_t kPiece = 512u << 10;
   const std::size_t pieces = (bytes + kPiece - 1) / kPiece;
-  workers.for_each(pieces, kThreads, [&](std::size_t i) {
+  workers.for_each(pieces, threads, [&](std::size_t i) {
     const std::size_t begin = i * kPiece;
     std::memcpy(target + begin, source + begin, std::min(kPiece, bytes - begin));
   });

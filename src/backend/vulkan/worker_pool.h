@@ -38,7 +38,8 @@ class WorkerPool {
   bool stopping_ = false;
 };
 
-/// Copies between host blocks, on several threads when that pays.
-void copy_bytes(WorkerPool& workers, std::byte* target, const std::byte* source, std::size_t bytes);
+/// Copies between host blocks, on at most `threads` threads, when that pays.
+void copy_bytes(WorkerPool& workers, std::byte* target, const std::byte* source, std::size_t bytes,
+                std::size_t threads);
 
 }  // namespace vkml::vulkan
