@@ -14,9 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Work is submitted in pieces of well under a second on a GPU, so a minute without progress means
-// that it hangs. A software driver may honestly need long for one dispatch.
-constexpr std::chrono::seconds kStuckAfter{60};
+// Work is submitted in pieces of well under a second on a GPU, so half a minute without progress
+// means that it hangs; not every driver says so by itself. A software driver may honestly need long
+// for one dispatch.
+constexpr std::chrono::seconds kStuckAfter{30};
 constexpr std::chrono::seconds kStuckAfterSoftware{3600};
 
 // Waking a sleeping thread takes longer than most small submissions.

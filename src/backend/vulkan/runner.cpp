@@ -219,7 +219,10 @@ void Runner::record_step(VkCommandBuffer commands, const Step& step, const Frame
                          const std::vector<Place>& places) {
   const DeviceFunctions& vk = context_->vk();
   const PipelineLayout& layout = *step.pipeline->layout;
-  vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline->handle);
+  if (bound_ != step.pipeline) {
+    vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline->handle);
+    bound_ = step.pipeline;
+  }
   push_ = step.push;
   if (layout.descriptors == 0) {
     bind_addresses(step, frame, places);
@@ -245,6 +248,7 @@ std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
       executable.barriers(pattern, hazard_offsets(bindings, pattern));
 
   VkCommandBuffer commands = frame.begin_commands();
+  bound_ = nullptr;
   barrier_after_everything(vk, commands);
   inherit_status(commands, frame, before);
   double seconds = 0;
@@ -255,6 +259,7 @@ std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
       check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
       queue.submit(commands);
       commands = frame.begin_commands();
+      bound_ = nullptr;
       seconds = 0;
       recorded = 0;
     }

@@ -51,6 +51,7 @@ class Runner {
   std::shared_ptr<MemoryPool> memory_;
   FramePool& frames_;
   Block* arena_ = nullptr;
+  const Pipeline* bound_ = nullptr;  // in the command buffer being recorded
   // Kept from step to step, so that recording allocates nothing.
   std::vector<std::uint32_t> push_;
   std::vector<VkDescriptorBufferInfo> infos_;
