@@ -19,7 +19,7 @@ void register_backends() {
     } else {
       cpu::register_cpu_backend();
     }
-    vulkan::register_vulkan_backend();
+    register_vulkan_backend();
   });
 }
 
