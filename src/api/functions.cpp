@@ -54,7 +54,8 @@ Device chosen(const std::optional<Device>& device) { return device.value_or(defa
 #undef VKML_TERNARY
 
 Tensor full(const Extents& extents, double value, DType dtype, std::optional<Device> device) {
-  return record(graph::full(extents, value, dtype, chosen(device)));
+  // Dense: a user may assign to it.
+  return record(graph::copy(graph::full(extents, value, dtype, chosen(device))));
 }
 Tensor zeros(const Extents& extents, DType dtype, std::optional<Device> device) {
   return full(extents, 0, dtype, device);
