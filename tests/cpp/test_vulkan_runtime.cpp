@@ -269,6 +269,39 @@ TEST(VulkanRuntime, WorkOnAFailedResultFailsAsWell) {
   EXPECT_EQ(download<float>(*other, kCount), std::vector<float>(kCount, 2.0F));
 }
 
+TEST(VulkanRuntime, FailureReachesWorkSubmittedBehindIt) {
+  VKML_REQUIRE_VULKAN();
+  // Long enough that the second submission is handed over while the first still runs.
+  constexpr std::int64_t kCount = 1 << 18;
+  ExecutionGraph slow = checked_graph(kCount, 10);
+  for (int i = 0; i < 20; ++i) slow.kernels.push_back(slow.kernels[1]);
+  std::vector<std::int32_t> indices(kCount, 3);
+  indices.back() = 10;
+  const auto first = allocate(kCount * 4);
+  const auto between = upload(std::vector<float>(kCount, 0.0F));
+  const auto parameter = upload(std::vector<float>(kCount, 5.0F));
+  const auto index_storage = upload(indices);
+  const auto good_indices = upload(std::vector<std::int32_t>(kCount, 3));
+  const auto second = allocate(kCount * 4);
+
+  ExecutionGraph update = checked_graph(kCount, 100);
+  update.input_count = 3;
+  update.buffers.push_back(test::input_buffer(2));
+  update.kernels.push_back(test::add_constant(4, 2, kCount, 0.0F));
+
+  test::run(slow, {index_storage, between}, {first, between});
+  std::shared_ptr<Submission> submission;
+  const std::string message = index_error_of([&] {
+    submission = test::run(update, {good_indices, parameter, between}, {second, parameter});
+    submission->wait();
+  });
+  EXPECT_NE(message.find("[gather] index 10 is out of bounds for an axis of extent 10"),
+            std::string::npos)
+      << message;
+  parameter->set_writer(nullptr);
+  EXPECT_EQ(download<float>(*parameter, kCount), std::vector<float>(kCount, 5.0F));
+}
+
 TEST(VulkanRuntime, ManyRunsKeepMemoryFlat) {
   VKML_REQUIRE_VULKAN();
   constexpr std::int64_t kCount = 10000;

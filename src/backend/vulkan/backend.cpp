@@ -43,16 +43,9 @@ const char* missing_feature(DType dtype, const DeviceTraits& traits) {
       return traits.has_float64 ? nullptr : "shaderFloat64";
     case DType::kI64:
       return traits.has_int64 ? nullptr : "shaderInt64";
-    case DType::kF16:
-    case DType::kBF16:
-      return traits.has_storage16 ? nullptr : "storageBuffer16BitAccess";
-    case DType::kBool:
-    case DType::kU8:
-    case DType::kI32:
-    case DType::kF32:
-      return nullptr;
+    default:
+      return nullptr;  // narrow types live in whole words where they must
   }
-  return nullptr;
 }
 
 }  // namespace

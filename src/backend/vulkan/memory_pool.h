@@ -33,6 +33,9 @@ struct Block {
   std::uint32_t chunk = 0;
   std::atomic<std::uint64_t> last_use{0};  // timeline values
   std::atomic<std::uint64_t> last_write{0};
+  // Which run saw the block last, and at which of its bindings first; under the device's lock.
+  std::uint64_t seen_in_run = 0;
+  int seen_at = 0;
 };
 
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {

@@ -26,18 +26,6 @@ void set_address(std::vector<std::uint32_t>& push, std::size_t buffer, VkDeviceA
   push[2 * buffer + 1] = static_cast<std::uint32_t>(address >> 32);
 }
 
-AliasPattern alias_pattern(const dispatch::Bindings& bindings) {
-  std::vector<const Storage*> storages;
-  for (const dispatch::Binding& input : bindings.inputs) storages.push_back(input.storage);
-  for (const dispatch::Binding& result : bindings.results) storages.push_back(result.storage);
-  AliasPattern pattern;
-  for (const Storage* storage : storages) {
-    pattern.push_back(
-        static_cast<int>(std::find(storages.begin(), storages.end(), storage) - storages.begin()));
-  }
-  return pattern;
-}
-
 /// Offsets of the bindings whose storage the plan writes; 0 for the others, so that a sliding
 /// window on an input changes nothing.
 std::vector<std::int64_t> hazard_offsets(const dispatch::Bindings& bindings,
@@ -95,10 +83,30 @@ std::vector<Runner::Place> Runner::places(const VulkanExecutable& executable,
   return places;
 }
 
+AliasPattern Runner::alias_pattern(const dispatch::Bindings& bindings) {
+  ++run_;
+  AliasPattern pattern;
+  pattern.reserve(bindings.inputs.size() + bindings.results.size());
+  const auto add = [&](const dispatch::Binding& binding) {
+    Block& block = block_of(*binding.storage);
+    if (block.seen_in_run != run_) {
+      block.seen_in_run = run_;
+      block.seen_at = static_cast<int>(pattern.size());
+    }
+    pattern.push_back(block.seen_at);
+  };
+  std::for_each(bindings.inputs.begin(), bindings.inputs.end(), add);
+  std::for_each(bindings.results.begin(), bindings.results.end(), add);
+  return pattern;
+}
+
 std::vector<VulkanSubmission::Pointer> Runner::dependencies(
     const dispatch::Bindings& bindings) const {
   std::vector<VulkanSubmission::Pointer> found;
+  const Submission* previous = nullptr;  // most inputs come from few submissions
   for (const dispatch::Binding& input : bindings.inputs) {
+    if (input.storage->writer().get() == previous) continue;
+    previous = input.storage->writer().get();
     const auto writer = std::dynamic_pointer_cast<VulkanSubmission>(input.storage->writer());
     if (!writer) continue;
     switch (writer->outlook()) {

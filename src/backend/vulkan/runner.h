@@ -35,6 +35,7 @@ class Runner {
   void ensure_arena(std::int64_t bytes);
   std::vector<Place> places(const VulkanExecutable& executable,
                             const dispatch::Bindings& bindings) const;
+  AliasPattern alias_pattern(const dispatch::Bindings& bindings);
   std::vector<VulkanSubmission::Pointer> dependencies(const dispatch::Bindings& bindings) const;
   std::uint64_t record_and_submit(VulkanExecutable& executable, const dispatch::Bindings& bindings,
                                   Frame& frame,
@@ -51,6 +52,7 @@ class Runner {
   std::shared_ptr<MemoryPool> memory_;
   FramePool& frames_;
   Block* arena_ = nullptr;
+  std::uint64_t run_ = 0;
   const Pipeline* bound_ = nullptr;  // in the command buffer being recorded
   // Kept from step to step, so that recording allocates nothing.
   std::vector<std::uint32_t> push_;
