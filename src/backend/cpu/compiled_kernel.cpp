@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "cores/convolution.h"
 #include "cores/core_result.h"
+#include "cores/indexing.h"
 #include "cores/matmul.h"
+#include "cores/pooling.h"
 #include "tile/region.h"
 #include "vkml/core/error.h"
 
@@ -33,14 +36,36 @@ std::unique_ptr<CompiledKernel> compile_kernel(const dispatch::ExecutionGraph& g
       return std::make_unique<RegionKernel>(kernel, graph);
     case KernelKind::kMatmul:
       return compile_matmul(kernel, graph);
-    default:
-      break;
+    case KernelKind::kConv2d:
+    case KernelKind::kConv2dInputGradient:
+    case KernelKind::kConv2dWeightGradient:
+      return compile_convolution(kernel, graph);
+    case KernelKind::kMaxPool2d:
+    case KernelKind::kMaxPool2dIndices:
+    case KernelKind::kMaxPool2dGradient:
+    case KernelKind::kAvgPool2d:
+    case KernelKind::kAvgPool2dGradient:
+      return compile_pooling(kernel, graph);
+    case KernelKind::kGather:
+      return compile_gather(kernel, graph);
+    case KernelKind::kScatterAdd:
+      return compile_scatter_add(kernel, graph);
   }
-  throw UnsupportedError(fmt::format("[cpu] no kernel for {}", dispatch::name_of(kernel.kind)));
+  throw InternalError(fmt::format("[cpu] no kernel for {}", dispatch::name_of(kernel.kind)));
 }
 
 std::int64_t scratch_bytes_of(const Kernel& kernel) {
-  return kernel.kind == KernelKind::kRegion ? 0 : core_scratch_bytes(kernel);
+  switch (kernel.kind) {
+    case KernelKind::kRegion:
+      return 0;
+    case KernelKind::kGather:
+      return gather_scratch_bytes(kernel);
+    case KernelKind::kMatmul:
+    case KernelKind::kScatterAdd:
+      return core_scratch_bytes(kernel, TargetLayout::kAnyStrides);
+    default:
+      return core_scratch_bytes(kernel, TargetLayout::kDense);
+  }
 }
 
 }  // namespace vkml::cpu

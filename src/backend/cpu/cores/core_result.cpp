@@ -27,24 +27,22 @@ bool is_dense(const Operand& operand, const Extents& space) {
   return true;
 }
 
-bool reads_core_only(const Kernel& kernel, const std::vector<dispatch::Buffer>& buffers,
-                     int buffer) {
-  for (const Operand& load : kernel.loads) {
-    if (may_overlap(buffers, load.buffer, buffer)) return false;
+bool overlaps_operand(const Kernel& kernel, const std::vector<dispatch::Buffer>& buffers,
+                      int buffer) {
+  for (const auto* operands : {&kernel.loads, &kernel.core_inputs}) {
+    for (const Operand& operand : *operands) {
+      if (may_overlap(buffers, operand.buffer, buffer)) return true;
+    }
   }
-  for (const Operand& input : kernel.core_inputs) {
-    if (may_overlap(buffers, input.buffer, buffer)) return false;
-  }
-  return true;
+  return false;
 }
 
-// Whether scratch was asked for: without the buffers, what might alias is not known, so only the
-// shape decides here, and CoreResult uses the scratch whenever there is some.
-bool fits_destination(const Kernel& kernel) {
+bool fits_destination(const Kernel& kernel, TargetLayout layout) {
   if (kernel.stores.size() != 1) return false;
   const Operand& store = kernel.stores[0];
-  if (is_identity(kernel)) return store.dtype == ops::storage_type(kernel.core_type);
-  return store.dtype == ops::storage_type(kernel.core_type) && is_dense(store, kernel.space);
+  const bool any_strides = layout == TargetLayout::kAnyStrides && is_identity(kernel);
+  return store.dtype == ops::storage_type(kernel.core_type) &&
+         (any_strides || is_dense(store, kernel.space));
 }
 
 }  // namespace
@@ -54,19 +52,21 @@ bool is_identity(const Kernel& kernel) {
          kernel.program.code[kernel.program.outputs[0]].op == ops::Opcode::kCore;
 }
 
-std::int64_t core_scratch_bytes(const Kernel& kernel) {
-  if (is_identity(kernel) && fits_destination(kernel)) return 0;
-  // In place only when no operand could lie in the destination.
-  if (fits_destination(kernel) && kernel.loads.empty()) return 0;
+std::int64_t core_scratch_bytes(const Kernel& kernel, TargetLayout layout) {
+  // Without the plan's buffers, an operand of the program might lie in the destination.
+  const bool in_place =
+      fits_destination(kernel, layout) && (is_identity(kernel) || kernel.loads.empty());
+  if (in_place) return 0;
   return dispatch::numel(kernel.space) *
          static_cast<std::int64_t>(size_of(ops::storage_type(kernel.core_type)));
 }
 
-CoreResult::CoreResult(const Kernel& kernel, const std::vector<dispatch::Buffer>& buffers) {
+CoreResult::CoreResult(const Kernel& kernel, const std::vector<dispatch::Buffer>& buffers,
+                       TargetLayout layout) {
   const bool identity = is_identity(kernel);
-  const bool in_destination =
-      fits_destination(kernel) &&
-      (identity || kernel.scratch < 0 || reads_core_only(kernel, buffers, kernel.stores[0].buffer));
+  const bool in_destination = fits_destination(kernel, layout) &&
+                              (identity || kernel.loads.empty() ||
+                               !overlaps_operand(kernel, buffers, kernel.stores[0].buffer));
   if (in_destination) {
     target_ = kernel.stores[0];
     if (identity) return;

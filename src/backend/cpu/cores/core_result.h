@@ -18,12 +18,16 @@ namespace vkml::cpu {
 /// Whether the kernel's only output is its core, unchanged.
 bool is_identity(const dispatch::Kernel& kernel);
 
+/// Which destinations a core can write straight into.
+enum class TargetLayout : std::uint8_t { kDense, kAnyStrides };
+
 /// Bytes of scratch for the core's result; 0 when it goes to the destination.
-std::int64_t core_scratch_bytes(const dispatch::Kernel& kernel);
+std::int64_t core_scratch_bytes(const dispatch::Kernel& kernel, TargetLayout layout);
 
 class CoreResult {
  public:
-  CoreResult(const dispatch::Kernel& kernel, const std::vector<dispatch::Buffer>& buffers);
+  CoreResult(const dispatch::Kernel& kernel, const std::vector<dispatch::Buffer>& buffers,
+             TargetLayout layout);
 
   /// What the core writes: dtype, offset and strides of the array over kernel.space.
   const dispatch::Operand& target() const { return target_; }

@@ -185,7 +185,7 @@ void gemm_serial(const MatrixView& a, const MatrixView& b, const GemmTarget& c,
         GemmTarget part_c = c;
         part_c.data +=
             (i * c.row_stride + j * c.column_stride) * static_cast<std::int64_t>(sizeof(T));
-        multiply_block<T>(packed_a, packed_b, part_c, m, n, k, p == 0);
+        multiply_block<T>(packed_a, packed_b, part_c, m, n, k, p == 0 && !c.accumulates);
       }
     }
   }
@@ -262,7 +262,9 @@ void gemm_i64(const MatrixView& a, const MatrixView& b, const GemmTarget& c,
         const std::int64_t y = read_b(b.data + (p * b.row_stride + j * b.column_stride) * bytes_b);
         sum += static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y);
       }
-      out[i * c.row_stride + j * c.column_stride] = static_cast<std::int64_t>(sum);
+      std::int64_t& element = out[i * c.row_stride + j * c.column_stride];
+      if (c.accumulates) sum += static_cast<std::uint64_t>(element);
+      element = static_cast<std::int64_t>(sum);
     }
   }
 }
@@ -310,6 +312,7 @@ void clear(const GemmTarget& c, const GemmShape& shape) {
 void gemm(const MatrixView& a, const MatrixView& b, const GemmTarget& c, std::int64_t m,
           std::int64_t n, std::int64_t k, bool parallel) {
   if (k == 0) {
+    if (c.accumulates) return;
     clear(c, {m, n, k});
     return;
   }

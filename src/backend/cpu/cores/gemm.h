@@ -15,14 +15,16 @@ struct MatrixView {
   std::int64_t column_stride = 0;
 };
 
-/// c (m, n) = a (m, k) @ b (k, n). c has elements of `result`: f32, f64, i32 or i64, the type that
-/// sums are kept in; its columns lie `column_stride` apart. `parallel`: may use every thread.
+/// f32, f64, i32 or i64: the type that sums are kept in.
 struct GemmTarget {
   std::byte* data = nullptr;
   DType dtype = DType::kF32;
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 1;
+  bool accumulates = false;  // adds to what is there
 };
+
+/// c (m, n) = a (m, k) @ b (k, n). `parallel`: may use every thread.
 void gemm(const MatrixView& a, const MatrixView& b, const GemmTarget& c, std::int64_t m,
           std::int64_t n, std::int64_t k, bool parallel);
 

@@ -17,7 +17,7 @@ class BlockedMatmul final : public CompiledKernel {
       : a_(kernel.core_inputs[0]),
         b_(kernel.core_inputs[1]),
         space_(kernel.space),
-        result_(kernel, graph.buffers) {}
+        result_(kernel, graph.buffers, TargetLayout::kAnyStrides) {}
 
   void run(const RunContext& run) override {
     const std::int64_t batches = space_[0] * space_[1];

@@ -186,6 +186,15 @@ const PlannedOperand& store_of(const Step& step, const Frame& frame) {
 
 }  // namespace
 
+void load_elements(void* target, const std::byte* source, DType dtype, std::int64_t n,
+                   std::int64_t stride) {
+  if (stride == 1) {
+    load_row(dtype)(target, source, static_cast<std::size_t>(n));
+  } else {
+    kLoadStrided[static_cast<std::size_t>(dtype)](target, source, n, stride);
+  }
+}
+
 void load_window(const Step& step, const Frame& frame) {
   const PlannedOperand& operand = load_of(step, frame);
   const Walk walk(frame.window, operand);

@@ -4,8 +4,13 @@
 #include <cstddef>
 
 #include "tile/program.h"
+#include "vkml/core/dtype.h"
 
 namespace vkml::cpu {
+
+/// Converts n elements, `stride` apart in memory, to their compute type, one after the other.
+void load_elements(void* target, const std::byte* source, DType dtype, std::int64_t n,
+                   std::int64_t stride);
 
 // In all of these `immediate` is the index of a load or store of the plan, unless said otherwise.
 

@@ -1,0 +1,16 @@
+// Gather and scatter-add: data movement by index, checked before anything is written.
+#pragma once
+
+#include <memory>
+
+#include "compiled_kernel.h"
+
+namespace vkml::cpu {
+
+std::unique_ptr<CompiledKernel> compile_gather(const dispatch::Kernel& kernel,
+                                               const dispatch::ExecutionGraph& graph);
+std::unique_ptr<CompiledKernel> compile_scatter_add(const dispatch::Kernel& kernel,
+                                                    const dispatch::ExecutionGraph& graph);
+std::int64_t gather_scratch_bytes(const dispatch::Kernel& kernel);
+
+}  // namespace vkml::cpu

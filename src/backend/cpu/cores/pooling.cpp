@@ -1,0 +1,261 @@
+// One plane (image, channel) at a time: it is brought into its compute type where it is not there
+// already, and threads divide the planes. Gradients add in window order, so results do not depend
+// on threads. Bound: memory for small windows.
+#include "cores/pooling.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cores/core_result.h"
+#include "scratch.h"
+#include "threads.h"
+#include "tile/transfer.h"
+#include "vkml/core/error.h"
+
+namespace vkml::cpu {
+namespace {
+
+using dispatch::Kernel;
+using dispatch::KernelKind;
+using dispatch::Operand;
+
+struct Window2d {
+  std::int64_t kernel_h = 1, kernel_w = 1;
+  std::int64_t stride_h = 1, stride_w = 1;
+  std::int64_t padding_h = 0, padding_w = 0;
+  std::int64_t dilation_h = 1, dilation_w = 1;
+  bool counts_padding = false;
+};
+
+Window2d window_of(const Kernel& kernel) {
+  const graph::Attributes& a = kernel.attributes;
+  Window2d window{a[0], a[1], a[2], a[3], a[4], a[5]};
+  const bool averages =
+      kernel.kind == KernelKind::kAvgPool2d || kernel.kind == KernelKind::kAvgPool2dGradient;
+  if (averages) {
+    window.counts_padding = a[6] != 0;
+  } else {
+    window.dilation_h = a[6];
+    window.dilation_w = a[7];
+  }
+  return window;
+}
+
+struct Plane {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
+// Taps [begin, end) of a window that lie inside an axis: start + tap * dilation in [0, extent).
+struct Taps {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+Taps taps_inside(std::int64_t start, std::int64_t taps, std::int64_t dilation,
+                 std::int64_t extent) {
+  const std::int64_t begin = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+  const std::int64_t end = start >= extent ? 0 : (extent - start + dilation - 1) / dilation;
+  return {std::min(begin, taps), std::clamp<std::int64_t>(end, std::min(begin, taps), taps)};
+}
+
+template <typename T>
+struct Best {
+  T value{};
+  std::int64_t index = 0;
+};
+
+template <typename T>
+Best<T> best_of(const T* image, const Plane& in, const Window2d& w, std::int64_t oh,
+                std::int64_t ow) {
+  const std::int64_t top = oh * w.stride_h - w.padding_h;
+  const std::int64_t left = ow * w.stride_w - w.padding_w;
+  const Taps rows = taps_inside(top, w.kernel_h, w.dilation_h, in.height);
+  const Taps columns = taps_inside(left, w.kernel_w, w.dilation_w, in.width);
+  Best<T> best;
+  if (rows.begin == rows.end || columns.begin == columns.end) return best;
+  best.index = (top + rows.begin * w.dilation_h) * in.width + left + columns.begin * w.dilation_w;
+  best.value = image[best.index];
+  for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+    const std::int64_t row = (top + y * w.dilation_h) * in.width + left;
+    for (std::int64_t x = columns.begin; x < columns.end; ++x) {
+      const std::int64_t at = row + x * w.dilation_w;
+      const T value = image[at];
+      // NaN wins and stays; the first of equals stays.
+      const bool wins = (value > best.value) | ((value != value) & (best.value == best.value));
+      best.value = wins ? value : best.value;
+      best.index = wins ? at : best.index;
+    }
+  }
+  return best;
+}
+
+// Elements that an average divides by.
+std::int64_t divisor(const Window2d& w, const Plane& in, std::int64_t oh, std::int64_t ow) {
+  const std::int64_t top = oh * w.stride_h - w.padding_h;
+  const std::int64_t left = ow * w.stride_w - w.padding_w;
+  if (w.counts_padding) {
+    return std::min(w.kernel_h, in.height + w.padding_h - top) *
+           std::min(w.kernel_w, in.width + w.padding_w - left);
+  }
+  const Taps rows = taps_inside(top, w.kernel_h, 1, in.height);
+  const Taps columns = taps_inside(left, w.kernel_w, 1, in.width);
+  return (rows.end - rows.begin) * (columns.end - columns.begin);
+}
+
+// Calls body(input position) for the taps of an average's window.
+template <typename Body>
+void for_each_tap(const Window2d& w, const Plane& in, std::int64_t oh, std::int64_t ow,
+                  Body&& body) {
+  const std::int64_t top = oh * w.stride_h - w.padding_h;
+  const std::int64_t left = ow * w.stride_w - w.padding_w;
+  const Taps rows = taps_inside(top, w.kernel_h, 1, in.height);
+  const Taps columns = taps_inside(left, w.kernel_w, 1, in.width);
+  for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+    for (std::int64_t x = columns.begin; x < columns.end; ++x) {
+      body((top + y) * in.width + left + x);
+    }
+  }
+}
+
+class Pooling final : public CompiledKernel {
+ public:
+  Pooling(const Kernel& kernel, const dispatch::ExecutionGraph& graph)
+      : kind_(kernel.kind),
+        window_(window_of(kernel)),
+        inputs_(kernel.core_inputs),
+        space_(kernel.space),
+        result_(kernel, graph.buffers, TargetLayout::kDense) {}
+
+  void run(const RunContext& run) override {
+    if (dispatch::numel(space_) > 0) {
+      // The inputs' type: of kMaxPool2dIndices, the result's is i32 whatever they are.
+      switch (ops::compute_type(inputs_[0].dtype)) {
+        case ops::ScalarType::kF32:
+          run_planes<float>(run);
+          break;
+        case ops::ScalarType::kF64:
+          run_planes<double>(run);
+          break;
+        case ops::ScalarType::kI32:
+          run_planes<std::int32_t>(run);
+          break;
+        case ops::ScalarType::kI64:
+          run_planes<std::int64_t>(run);
+          break;
+        default:
+          throw UnsupportedError("[pooling] the CPU pools numbers, not booleans");
+      }
+    }
+    result_.finish(run);
+  }
+
+ private:
+  template <typename T>
+  void run_planes(const RunContext& run) const {
+    const Plane in{inputs_[0].extents[2], inputs_[0].extents[3]};
+    const Plane out{space_[2], space_[3]};
+    const std::int64_t planes = space_[0] * space_[1];
+    const double taps =
+        static_cast<double>(planes * std::max(in.height * in.width, out.height * out.width));
+    constexpr double kNanosecondsPerElement = 1;
+    parallel_shares(planes, worth_threads(kNanosecondsPerElement * taps),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t plane = begin; plane < end; ++plane) {
+                        run_plane<T>(run, plane, in, out);
+                      }
+                    });
+  }
+
+  template <typename T>
+  void run_plane(const RunContext& run, std::int64_t plane, const Plane& in,
+                 const Plane& out) const {
+    const std::int64_t size = out.height * out.width;
+    const T* x = plane_of<T>(run, inputs_[0], plane, ScratchPurpose::kPlane);
+    if (kind_ == KernelKind::kMaxPool2dIndices) {
+      auto* target = reinterpret_cast<std::int32_t*>(result_.address(run)) + plane * size;
+      for_each_output(out, [&](std::int64_t oh, std::int64_t ow) {
+        *target++ = static_cast<std::int32_t>(best_of(x, in, window_, oh, ow).index);
+      });
+      return;
+    }
+    T* target = reinterpret_cast<T*>(result_.address(run)) + plane * size;
+    switch (kind_) {
+      case KernelKind::kMaxPool2d:
+        for_each_output(out, [&](std::int64_t oh, std::int64_t ow) {
+          *target++ = best_of(x, in, window_, oh, ow).value;
+        });
+        return;
+      case KernelKind::kMaxPool2dGradient: {
+        const auto* index =
+            plane_of<std::int32_t>(run, inputs_[1], plane, ScratchPurpose::kPatches);
+        std::fill_n(target, size, T{0});
+        for (std::int64_t i = 0; i < in.height * in.width; ++i) {
+          if (index[i] >= 0 && index[i] < size) target[index[i]] += x[i];
+        }
+        return;
+      }
+      case KernelKind::kAvgPool2d:
+        for_each_output(out, [&](std::int64_t oh, std::int64_t ow) {
+          T sum{0};
+          for_each_tap(window_, in, oh, ow, [&](std::int64_t at) { sum += x[at]; });
+          *target++ = sum / static_cast<T>(divisor(window_, in, oh, ow));
+        });
+        return;
+      default:
+        break;
+    }
+    // kAvgPool2dGradient: the windows are the input's elements, the taps the result's.
+    std::fill_n(target, size, T{0});
+    for_each_output(in, [&](std::int64_t oh, std::int64_t ow) {
+      const T share = x[oh * in.width + ow] / static_cast<T>(divisor(window_, out, oh, ow));
+      for_each_tap(window_, out, oh, ow, [&](std::int64_t at) { target[at] += share; });
+    });
+  }
+
+  template <typename Body>
+  static void for_each_output(const Plane& plane, Body&& body) {
+    for (std::int64_t h = 0; h < plane.height; ++h) {
+      for (std::int64_t w = 0; w < plane.width; ++w) body(h, w);
+    }
+  }
+
+  // A plane of an operand, dense and in its compute type.
+  template <typename T>
+  const T* plane_of(const RunContext& run, const Operand& operand, std::int64_t plane,
+                    ScratchPurpose purpose) const {
+    const auto bytes = static_cast<std::int64_t>(size_of(operand.dtype));
+    const std::int64_t height = operand.extents[2];
+    const std::int64_t width = operand.extents[3];
+    const std::byte* source = run.buffers[operand.buffer] +
+                              (operand.offset + plane / operand.extents[1] * operand.strides[0] +
+                               plane % operand.extents[1] * operand.strides[1]) *
+                                  bytes;
+    const bool is_dense = operand.strides[3] == 1 && operand.strides[2] == width;
+    if (is_dense && ops::storage_type(ops::compute_type(operand.dtype)) == operand.dtype &&
+        sizeof(T) == size_of(operand.dtype)) {
+      return reinterpret_cast<const T*>(source);
+    }
+    auto* copy = reinterpret_cast<T*>(
+        thread_scratch(purpose, static_cast<std::size_t>(height * width) * sizeof(T)));
+    for (std::int64_t h = 0; h < height; ++h) {
+      load_elements(copy + h * width, source + h * operand.strides[2] * bytes, operand.dtype, width,
+                    operand.strides[3]);
+    }
+    return copy;
+  }
+
+  KernelKind kind_;
+  Window2d window_;
+  std::vector<Operand> inputs_;
+  dispatch::Extents space_;
+  CoreResult result_;
+};
+
+}  // namespace
+
+std::unique_ptr<CompiledKernel> compile_pooling(const Kernel& kernel,
+                                                const dispatch::ExecutionGraph& graph) {
+  return std::make_unique<Pooling>(kernel, graph);
+}
+
+}  // namespace vkml::cpu
