@@ -278,4 +278,4 @@ VKML_TERNARY(random_uniform, "Uniform in [0, 1) from an index and a key of two w
 VKML_TERNARY(random_normal, "Standard normal from an index and a key of two words.", kRandom,
              [](auto a, auto b, auto c) { return random_normal(a, b, c); }, NONE,
              [](double a, double b, double c) { return oracle::random_normal(a, b, c); },
-             domain(0, 1e6), 64)
+             domain(0, 1e6), 8)
