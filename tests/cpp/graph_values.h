@@ -41,35 +41,50 @@ T get(const std::byte* memory, std::size_t index) {
 inline void put_number(std::byte* memory, DType dtype, std::size_t index, double value) {
   switch (dtype) {
     case DType::kBool:
-    case DType::kU8: return put(memory, index, static_cast<std::uint8_t>(value));
-    case DType::kI32: return put(memory, index, static_cast<std::int32_t>(value));
-    case DType::kI64: return put(memory, index, static_cast<std::int64_t>(value));
-    case DType::kF16: return put(memory, index, f32_to_f16(static_cast<float>(value)));
-    case DType::kBF16: return put(memory, index, f32_to_bf16(static_cast<float>(value)));
-    case DType::kF32: return put(memory, index, static_cast<float>(value));
-    case DType::kF64: return put(memory, index, value);
+    case DType::kU8:
+      return put(memory, index, static_cast<std::uint8_t>(value));
+    case DType::kI32:
+      return put(memory, index, static_cast<std::int32_t>(value));
+    case DType::kI64:
+      return put(memory, index, static_cast<std::int64_t>(value));
+    case DType::kF16:
+      return put(memory, index, f32_to_f16(static_cast<float>(value)));
+    case DType::kBF16:
+      return put(memory, index, f32_to_bf16(static_cast<float>(value)));
+    case DType::kF32:
+      return put(memory, index, static_cast<float>(value));
+    case DType::kF64:
+      return put(memory, index, value);
   }
 }
 inline double get_number(const std::byte* memory, DType dtype, std::size_t index) {
   switch (dtype) {
     case DType::kBool:
-    case DType::kU8: return get<std::uint8_t>(memory, index);
-    case DType::kI32: return get<std::int32_t>(memory, index);
-    case DType::kI64: return static_cast<double>(get<std::int64_t>(memory, index));
-    case DType::kF16: return static_cast<double>(f16_to_f32(get<std::uint16_t>(memory, index)));
-    case DType::kBF16: return static_cast<double>(bf16_to_f32(get<std::uint16_t>(memory, index)));
-    case DType::kF32: return static_cast<double>(get<float>(memory, index));
-    case DType::kF64: return get<double>(memory, index);
+    case DType::kU8:
+      return get<std::uint8_t>(memory, index);
+    case DType::kI32:
+      return get<std::int32_t>(memory, index);
+    case DType::kI64:
+      return static_cast<double>(get<std::int64_t>(memory, index));
+    case DType::kF16:
+      return static_cast<double>(f16_to_f32(get<std::uint16_t>(memory, index)));
+    case DType::kBF16:
+      return static_cast<double>(bf16_to_f32(get<std::uint16_t>(memory, index)));
+    case DType::kF32:
+      return static_cast<double>(get<float>(memory, index));
+    case DType::kF64:
+      return get<double>(memory, index);
   }
   return 0;
 }
 
 /// A computed leaf.
-inline Value leaf(const List& extents, const std::vector<double>& numbers, DType dtype = DType::kF32,
-                  std::uint32_t flags = 0) {
+inline Value leaf(const List& extents, const std::vector<double>& numbers,
+                  DType dtype = DType::kF32, std::uint32_t flags = 0) {
   use_reference();
   const Shape shape(extents, dtype);
-  StoragePtr storage = dispatch::backend_for(kCpu).allocator().allocate(numbers.size() * size_of(dtype));
+  StoragePtr storage =
+      dispatch::backend_for(kCpu).allocator().allocate(numbers.size() * size_of(dtype));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     put_number(static_cast<std::byte*>(storage->host()), dtype, i, numbers[i]);
   }
@@ -99,7 +114,8 @@ inline std::vector<double> numbers_of(const Value& value) {
   realize(dense);
   dense->storage()->wait();
   std::vector<double> numbers;
-  const auto* memory = static_cast<const std::byte*>(dense->storage()->host()) + dense->storage_offset();
+  const auto* memory =
+      static_cast<const std::byte*>(dense->storage()->host()) + dense->storage_offset();
   for (std::int64_t i = 0; i < dense->numel(); ++i) {
     numbers.push_back(get_number(memory, dense.dtype(), static_cast<std::size_t>(i)));
   }

@@ -48,7 +48,8 @@ TEST(Reference, IntegersWrap) {
   EXPECT_EQ(numbers_of(x + leaf({2}, {1, -1}, DType::kI32)), (Numbers{-2147483648.0, 2147483647}));
   const Value bytes = leaf({2}, {250, 3}, DType::kU8);
   EXPECT_EQ(numbers_of(bytes + bytes), (Numbers{244, 6}));
-  EXPECT_EQ(numbers_of(graph::floor_divide(leaf({2}, {-7, 7}, DType::kI32), leaf({2}, {2, 0}, DType::kI32))),
+  EXPECT_EQ(numbers_of(graph::floor_divide(leaf({2}, {-7, 7}, DType::kI32),
+                                           leaf({2}, {2, 0}, DType::kI32))),
             (Numbers{-4, 0}));
 }
 
@@ -64,7 +65,8 @@ TEST(Reference, CastsTruncateAndSaturate) {
             (Numbers{-1, 1, 300, 2147483647, -2147483648.0, 0, 2147483647}));
   EXPECT_EQ(numbers_of(graph::cast(x, DType::kU8)), (Numbers{0, 1, 255, 255, 0, 0, 255}));
   EXPECT_EQ(numbers_of(graph::cast(x, DType::kBool)), Numbers(7, 1.0));
-  EXPECT_EQ(numbers_of(graph::cast(leaf({2}, {-1, 256}, DType::kI32), DType::kU8)), (Numbers{255, 0}));
+  EXPECT_EQ(numbers_of(graph::cast(leaf({2}, {-1, 256}, DType::kI32), DType::kU8)),
+            (Numbers{255, 0}));
 }
 
 TEST(Reference, Reductions) {
@@ -97,10 +99,12 @@ TEST(Reference, ViewsOfComputedAndPendingValues) {
   const Value x = leaf({2, 3}, count_up(6));
   for (const Value& base : {x, x + 0.0}) {
     EXPECT_EQ(numbers_of(graph::transpose(base, 0, 1)), (Numbers{0, 3, 1, 4, 2, 5}));
-    EXPECT_EQ(numbers_of(graph::slice(base, 1, std::nullopt, std::nullopt, -2)), (Numbers{2, 0, 5, 3}));
+    EXPECT_EQ(numbers_of(graph::slice(base, 1, std::nullopt, std::nullopt, -2)),
+              (Numbers{2, 0, 5, 3}));
     const Value row = graph::select_index(base, 0, 1);
     EXPECT_EQ(numbers_of(graph::broadcast_to(row, List{2, 3})), (Numbers{3, 4, 5, 3, 4, 5}));
-    EXPECT_EQ(numbers_of(graph::reshape(graph::transpose(base, 0, 1), List{6})), (Numbers{0, 3, 1, 4, 2, 5}));
+    EXPECT_EQ(numbers_of(graph::reshape(graph::transpose(base, 0, 1), List{6})),
+              (Numbers{0, 3, 1, 4, 2, 5}));
   }
 }
 
@@ -220,7 +224,8 @@ TEST(Reference, BadIndicesNameOperatorAndValueAndWriteNothing) {
     realize(graph::cross_entropy_rows(logits, target, -100, 0));
     FAIL() << "no error";
   } catch (const IndexError& error) {
-    EXPECT_STREQ(error.what(), "[cross_entropy] index 12 is out of bounds for an axis of extent 10");
+    EXPECT_STREQ(error.what(),
+                 "[cross_entropy] index 12 is out of bounds for an axis of extent 10");
   }
 }
 
