@@ -30,6 +30,8 @@ std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
   switch (kernel.kind) {
     case KernelKind::kRegion:
       return kernel.reduce_dims > 0 ? generate_rows(context) : generate_map(context);
+    case KernelKind::kMatmul:
+      return generate_matmul(context);
     default:
       break;
   }
@@ -40,8 +42,15 @@ std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
 }
 
 std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
-  const bool is_rows = kernel.kind == KernelKind::kRegion && kernel.reduce_dims > 0;
-  return is_rows && !is_empty(kernel) ? row_scratch_bytes(kernel, traits) : 0;
+  if (is_empty(kernel)) return 0;
+  switch (kernel.kind) {
+    case KernelKind::kRegion:
+      return kernel.reduce_dims > 0 ? row_scratch_bytes(kernel, traits) : 0;
+    case KernelKind::kMatmul:
+      return matmul_scratch_bytes(kernel, traits);
+    default:
+      return 0;
+  }
 }
 
 }  // namespace vkml::vulkan

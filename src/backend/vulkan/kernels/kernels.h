@@ -9,6 +9,10 @@ namespace vkml::vulkan {
 
 std::vector<Dispatch> generate_map(const Context& context);
 std::vector<Dispatch> generate_rows(const Context& context);
+std::vector<Dispatch> generate_matmul(const Context& context);
+
+/// Scratch that the families want.
 std::int64_t row_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
+std::int64_t matmul_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
 
 }  // namespace vkml::vulkan

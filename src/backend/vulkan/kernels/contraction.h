@@ -1,0 +1,149 @@
+// A contraction: out(m, n) = sum over k of a(m, k) * b(k, n), for each batch. Matrix products are
+// one; so are the three convolutions, whose operands compute where an element lies (implicit GEMM).
+//
+// Operands say how to load an element; two engines do the rest: contraction_direct.cpp keeps a tile
+// of the result in registers and reads operands from memory, contraction_tiled.cpp stages them in
+// shared memory. Long sums over few results are split: parts go to scratch, a second dispatch adds
+// them in order.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/epilogue.h"
+
+namespace vkml::vulkan {
+
+struct ContractionSize {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+};
+
+/// What is known of an operand along one of its two directions: offsets, coordinates.
+using Position = std::vector<spirv::Value>;
+
+/// One operand. "Outer" is its m or n, "inner" is k.
+class ContractionOperand {
+ public:
+  virtual ~ContractionOperand() = default;
+
+  /// The direction in which four neighbours, from a multiple of 4 on, are one aligned vector.
+  enum class Dense : std::uint8_t { kNone, kOuter, kInner };
+  virtual Dense dense() const { return Dense::kNone; }
+  virtual spirv::Value is_aligned() const = 0;
+
+  /// Called once, before positions are asked for.
+  virtual void set_batch(spirv::Value batch) = 0;
+  virtual Position outer(spirv::Value index) = 0;
+  virtual Position inner(spirv::Value index) = 0;
+  /// The element at two positions.
+  virtual spirv::Value load(const Position& outer, const Position& inner) = 0;
+  /// Four neighbours in the dense direction.
+  virtual spirv::Value load4(const Position& outer, const Position& inner) = 0;
+};
+
+struct ContractionOperands {
+  std::unique_ptr<ContractionOperand> a, b;
+};
+
+/// Where the element (batch, m, n) of the result lies in the kernel's space.
+using Place = std::function<Coordinates(spirv::Value batch, spirv::Value m, spirv::Value n)>;
+
+/// A contraction as its family describes it. The functions open what a shader needs, and are called
+/// once for each dispatch that needs it.
+struct Contraction {
+  ContractionSize size;
+  std::function<ContractionOperands(Shader& shader)> open_operands;
+  std::function<Place(Shader& shader)> open_place;
+  /// Four values of n, from a multiple of 4 on, are neighbours along the space's last axis.
+  bool four_in_row = false;
+};
+
+/// A tile of the result that one invocation keeps in registers.
+struct RegisterTile {
+  std::uint32_t m = 4, n = 4;
+};
+
+struct ContractionPlan {
+  bool is_tiled = false;  // stages operands in shared memory
+  RegisterTile tile;
+  std::uint32_t threads_m = 1, threads_n = 1;  // tiled: invocations of a workgroup
+  std::uint32_t splits = 1;
+  std::int64_t span = 0;  // of k, for one split
+};
+
+ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType type,
+                                 const DeviceTraits& traits);
+std::int64_t contraction_scratch_bytes(const ContractionSize& size, ops::ScalarType type,
+                                       const DeviceTraits& traits);
+
+std::vector<Dispatch> generate_contraction(const Context& context, const Contraction& contraction);
+
+/// An operand whose elements lie at multiples of an outer and an inner stride.
+struct StridedOperandLayout {
+  std::int64_t batch_outer_stride = 0, batch_inner_stride = 0;  // of the two batch axes
+  std::int64_t batch_inner_extent = 1;
+  std::int64_t outer_stride = 0, outer_extent = 0;
+  std::int64_t inner_stride = 0;
+};
+std::unique_ptr<ContractionOperand> strided_operand(Shader& shader,
+                                                    const dispatch::Operand& operand,
+                                                    const StridedOperandLayout& layout);
+
+// What both engines share.
+
+/// Where the workgroup, or the invocation, stands: batch, part of the sum, tile of the result.
+struct TilePosition {
+  spirv::Value batch, split, m, n;  // m and n: of the first element
+};
+
+/// The accumulators of a register tile, four along n in each.
+class Accumulators {
+ public:
+  Accumulators(Shader& shader, const RegisterTile& tile);
+
+  std::uint32_t rows() const { return tile_.m; }
+  std::uint32_t groups() const { return tile_.n / 4; }
+  /// Adds a[m] * b[n] for every pair; `b` holds four values of n in each.
+  void multiply_add(const std::vector<spirv::Value>& a, const std::vector<spirv::Value>& b);
+  spirv::Value load(std::uint32_t row, std::uint32_t group) const;
+
+ private:
+  Shader& shader_;
+  RegisterTile tile_;
+  std::vector<spirv::Variable> values_;
+};
+
+/// Hands finished sums on: to the epilogue, or to scratch when the sum is split.
+class ContractionOutput {
+ public:
+  ContractionOutput(Shader& shader, const Contraction& contraction, const ContractionPlan& plan);
+
+  spirv::Value m_extent() const { return m_extent_; }
+  spirv::Value n_extent() const { return n_extent_; }
+
+  /// Four neighbours along n, from `n` on; what lies past the result is left out.
+  void write4(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sums);
+
+ private:
+  void write_partial(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sum);
+
+  Shader& shader_;
+  spirv::Builder& b_;
+  bool is_split_;
+  bool four_in_row_;
+  Place place_;
+  std::unique_ptr<Epilogue> epilogue_;
+  Shader::Base scratch_;
+  spirv::Value m_extent_, n_extent_, batch_extent_;
+};
+
+/// What a dispatch of an engine touches under such a plan.
+Touches contraction_touches(const ContractionPlan& plan);
+
+Dispatch generate_direct_contraction(const Context& context, const Contraction& contraction,
+                                     const ContractionPlan& plan);
+Dispatch generate_tiled_contraction(const Context& context, const Contraction& contraction,
+                                    const ContractionPlan& plan);
+
+}  // namespace vkml::vulkan
