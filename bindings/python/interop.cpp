@@ -214,9 +214,6 @@ nb::object to_numpy(const Tensor& t) {
   if (t.dtype() == DType::kBF16) {
     throw DTypeError("[numpy] NumPy has no bfloat16. Use t.to(vkml.float32).numpy()");
   }
-  if (t.requires_grad() && !t.is_leaf()) {
-    throw AutogradError("[numpy] this tensor requires a gradient. Use t.detach().numpy()");
-  }
   Tensor::Memory memory;
   Tensor source = t;
   {

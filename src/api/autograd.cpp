@@ -60,6 +60,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
     sink->accumulate(leaf_gradient);
     roots.push_back(sink->current()->node());
   }
+  for (NodePtr& assigned : take_pending_assignments(output.device())) roots.push_back(std::move(assigned));
   try {
     dispatch::realize(roots, {.keep_for_backward = retain});
   } catch (...) {

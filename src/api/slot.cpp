@@ -89,6 +89,45 @@ void Slot::rebind(const Value& value) {
   refresh();
 }
 
+namespace {
+
+struct PendingAssignments {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<graph::Node>> nodes;
+};
+PendingAssignments& pending() {
+  static auto* instance = new PendingAssignments;
+  return *instance;
+}
+
+bool is_pending(const NodePtr& node) { return node && node->has_slot() && !node->is_computed(); }
+
+}  // namespace
+
+void add_pending_assignment(const NodePtr& node) {
+  PendingAssignments& p = pending();
+  const std::scoped_lock lock(p.mutex);
+  constexpr std::size_t kTidyAbove = 1024;
+  if (p.nodes.size() > kTidyAbove) {
+    std::erase_if(p.nodes, [](const auto& weak) { return !is_pending(weak.lock()); });
+  }
+  p.nodes.push_back(node);
+}
+
+std::vector<NodePtr> take_pending_assignments(Device device) {
+  PendingAssignments& p = pending();
+  const std::scoped_lock lock(p.mutex);
+  std::vector<NodePtr> taken;
+  std::erase_if(p.nodes, [&](const auto& weak) {
+    const NodePtr node = weak.lock();
+    if (!is_pending(node)) return true;
+    if (node->device() != device) return false;
+    taken.push_back(node);
+    return true;
+  });
+  return taken;
+}
+
 std::shared_ptr<Slot> make_view_slot(const Value& view, const std::shared_ptr<Slot>& base,
                                      const NodePtr& base_node) {
   std::vector<ViewStep> steps;

@@ -66,6 +66,12 @@ class Slot {
   std::shared_ptr<LeafGradient> gradient_;
 };
 
+/// Assignments recorded on a device and not computed yet. backward() computes them with its own
+/// graph: statistics that a model keeps (batch norm's) would otherwise hold every step's values until
+/// somebody reads them.
+void add_pending_assignment(const graph::NodePtr& node);
+std::vector<graph::NodePtr> take_pending_assignments(Device device);
+
 /// Links a freshly recorded view to the slot it was taken of, where it is one.
 std::shared_ptr<Slot> make_view_slot(const graph::Value& view, const std::shared_ptr<Slot>& base,
                                      const graph::NodePtr& base_node);

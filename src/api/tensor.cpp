@@ -217,6 +217,7 @@ Tensor& Tensor::assign_(const Tensor& given) {
     assigned = graph::assign(old, value);
   }
   slot_->rebind(assigned);
+  add_pending_assignment(assigned.node());
   if (is_eager()) realize();
   return *this;
 }

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
-
 #include "vkml/core/error.h"
 #include "vkml/graph/node_index.h"
 #include "vkml/ops/functions.h"
@@ -152,8 +150,7 @@ std::vector<Value> gradients(const Value& output, const Value& gradient,
 
 void release(const BackwardPass& pass) {
   for (const NodePtr& node : pass.visited) {
-    const bool still_needed = node->has_slot() && !node->is_computed();
-    if (!still_needed) node->release_sources(true);
+    if (node->is_computed()) node->release_sources(true);
   }
 }
 
