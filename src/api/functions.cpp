@@ -94,12 +94,22 @@ Tensor randn(const Extents& extents, DType dtype, std::optional<Device> device) 
 Tensor randint(std::int64_t low, std::int64_t high, const Extents& extents, DType dtype,
                std::optional<Device> device) {
   if (low >= high) throw ArgumentError(fmt::format("[randint] no integer is in [{}, {})", low, high));
-  const Value unit = graph::random_uniform(extents, next_random_key(), chosen(device));
+  const Device where = chosen(device);
+  const auto unit = [&] { return graph::random_uniform(extents, next_random_key(), where); };
   const double range = static_cast<double>(high) - static_cast<double>(low);
-  if (range > 0x1p24) {
-    throw ArgumentError(fmt::format("[randint] the range [{}, {}) exceeds 2^24", low, high));
+  constexpr double kBits = 0x1p24;  // of one draw
+  Value offset;
+  if (range <= kBits) {
+    offset = graph::cast(graph::floor(unit() * range), dtype);
+  } else if (range <= 0x1p40) {
+    // Two draws make 48 bits; their remainder is uniform within 2^-8 of a part in 2^40.
+    const auto word = [&] { return graph::cast(graph::floor(unit() * kBits), DType::kI64); };
+    const auto whole = [&](std::int64_t x) { return graph::weak_scalar(x, where); };
+    const Value wide = word() * whole(std::int64_t{1} << 24) + word();
+    offset = graph::cast(graph::remainder(wide, whole(high - low)), dtype);
+  } else {
+    throw ArgumentError(fmt::format("[randint] the range [{}, {}) exceeds 2^40", low, high));
   }
-  const Value offset = graph::cast(graph::floor(unit * range), dtype);
   return record(graph::add(offset, graph::cast(graph::weak_scalar(low, offset.device()), dtype)));
 }
 

@@ -42,9 +42,10 @@ x = torch.tensor(images, dtype=torch.float32).unsqueeze(1)
 y = torch.tensor(labels, dtype=torch.int64)
 
 model = StripeNet()
-weights = np.load(sys.argv[1])
+with np.load(sys.argv[1]) as archive:
+    weights = dict(archive)
 missing, unexpected = model.load_state_dict(
-    {name: torch.tensor(weights[name]) for name in weights.files}, strict=False
+    {name: torch.tensor(weights[name]) for name in weights}, strict=False
 )
 optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 

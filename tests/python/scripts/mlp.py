@@ -36,8 +36,9 @@ model = nn.Sequential(
     nn.ReLU(),
     nn.Linear(32, 3),
 )
-weights = np.load(sys.argv[1])
-model.load_state_dict({name: torch.tensor(weights[name]) for name in weights.files})
+with np.load(sys.argv[1]) as archive:
+    weights = dict(archive)
+model.load_state_dict({name: torch.tensor(weights[name]) for name in weights})
 
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

@@ -34,9 +34,10 @@ x = torch.tensor(positions, dtype=torch.float32)
 y = torch.tensor(np.sin(5 * positions) + 0.5 * np.cos(9 * positions), dtype=torch.float32)
 
 model = Waves(12)
-weights = np.load(sys.argv[1])
+with np.load(sys.argv[1]) as archive:
+    weights = dict(archive)
 state = model.state_dict()
-state.update({name: torch.tensor(weights[name]) for name in weights.files})
+state.update({name: torch.tensor(weights[name]) for name in weights})
 model.load_state_dict(state)
 
 criterion = nn.MSELoss()
