@@ -137,7 +137,8 @@ void bind_tensor(nb::module_& m) {
            nb::arg("value"), "assign_ with conversion and broadcasting.")
       .def_prop_rw(
           "data", [](const Tensor& t) { return t.detach(); },
-          [](Tensor& t, const Tensor& value) { t.assign_(value.detach()); }, "The value without its graph.")
+          [](Tensor& t, const Tensor& value) { t.set_data(value); },
+          "The value without its graph. What is set may have another dtype or device.")
       // Autograd.
       .def_prop_rw(
           "requires_grad", &Tensor::requires_grad,

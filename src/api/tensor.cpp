@@ -245,6 +245,27 @@ Tensor& Tensor::update_(const Tensor& given) {
   return *this;
 }
 
+Tensor& Tensor::set_data(const Tensor& given) {
+  const Value old = value();
+  const Value value = graph::detach(given.value());
+  if (!is_leaf()) {
+    throw AutogradError("[set_data] this tensor was recorded by an operator; use detach()");
+  }
+  if (!old.shape().same_extents(value.shape())) {
+    throw ShapeError(fmt::format("[set_data] a value of shape {} does not fit a tensor of shape {}",
+                                 value.shape().to_string(), old.shape().to_string()));
+  }
+  const bool collects_gradients = requires_grad();
+  if (collects_gradients && !is_floating(value.dtype())) {
+    throw AutogradError(fmt::format("[set_data] only floats have gradients, not {}",
+                                    name_of(value.dtype())));
+  }
+  slot_->set_gradient(nullptr);
+  slot_->show(value.node());
+  if (collects_gradients) requires_grad_();
+  return *this;
+}
+
 Tensor Tensor::operator-() const { return neg(*this); }
 Tensor& Tensor::operator+=(const Tensor& other) { return update_(add(*this, other)); }
 Tensor& Tensor::operator-=(const Tensor& other) { return update_(sub(*this, other)); }

@@ -121,6 +121,11 @@ class Tensor {
   /// AutogradError on a leaf while gradients are recorded.
   Tensor& update_(const Tensor& value);
 
+  /// Shows another value from now on, which may have another dtype or device. Values recorded before
+  /// keep the old one; a leaf stays a leaf, and drops its gradient. Throws ShapeError, and
+  /// AutogradError for what an operator recorded; nothing has changed then.
+  Tensor& set_data(const Tensor& value);
+
   /// A view, with Python's meaning of every part.
   Tensor index(const Index& index) const;
   /// x[index] = value, with broadcasting.

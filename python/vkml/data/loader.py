@@ -119,7 +119,7 @@ class DataLoader:
         }
         for start in self._starts(len(order)):
             yield [
-                vkml.take(tensor, orders[tensor.device][start : start + size])
+                vkml.index_select(tensor, 0, orders[tensor.device][start : start + size])
                 for tensor in dataset.tensors
             ]
 

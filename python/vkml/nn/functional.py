@@ -380,32 +380,36 @@ def batch_norm(
         )
     per_channel = tuple(-1 if axis == 1 else 1 for axis in range(input.ndim))
     if training or running_mean is None or running_var is None:
-        count = math.prod(input.shape) // max(input.shape[1], 1)
-        if count <= 1 and training:
-            raise vkml.ShapeError(
-                f"[batch_norm] needs more than one value per channel in training, got shape "
-                f"{tuple(input.shape)}. Use a larger batch, or module.eval()."
-            )
         axes = tuple(axis for axis in range(input.ndim) if axis != 1)
-        mean = input.mean(axes, keepdim=True)
-        centered = input - mean
-        variance = (centered * centered).mean(axes, keepdim=True)
         if training:
-            with vkml.no_grad():
-                if running_mean is not None:
-                    batch_mean = mean.detach().reshape(-1)
-                    running_mean.assign_(running_mean * (1 - momentum) + batch_mean * momentum)
-                if running_var is not None:
-                    unbiased = variance.detach().reshape(-1) * (count / (count - 1))
-                    running_var.assign_(running_var * (1 - momentum) + unbiased * momentum)
+            _update_statistics(input.detach(), axes, running_mean, running_var, momentum)
+        result = vkml.normalize(input, axes, eps)
     else:
-        centered = input - running_mean.reshape(*per_channel)
-        variance = running_var.reshape(*per_channel)
-    scale = (variance + eps).rsqrt()
+        deviation = (running_var + eps).sqrt().reshape(*per_channel)
+        result = (input - running_mean.reshape(*per_channel)) / deviation
     if weight is not None:
-        scale = scale * weight.reshape(*per_channel)
-    result = centered * scale
+        result = result * weight.reshape(*per_channel)
     return result if bias is None else result + bias.reshape(*per_channel)
+
+
+def _update_statistics(
+    input: Tensor,
+    axes: tuple[int, ...],
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
+) -> None:
+    if math.prod(input.shape) <= input.shape[1]:
+        raise vkml.ShapeError(
+            f"[batch_norm] needs more than one value per channel in training, got shape "
+            f"{tuple(input.shape)}. Use a larger batch, or module.eval()."
+        )
+    with vkml.no_grad():
+        if running_mean is not None:
+            running_mean.assign_(running_mean * (1 - momentum) + input.mean(axes) * momentum)
+        if running_var is not None:
+            variance = input.var(axes, correction=1)
+            running_var.assign_(running_var * (1 - momentum) + variance * momentum)
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:

@@ -26,8 +26,6 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
 
-    __hash__ = Tensor.__hash__
-
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., Parameter], State]:
         return _rebuild, state_of(self)
 
