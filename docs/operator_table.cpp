@@ -40,9 +40,11 @@ const char* description_of(vkml::ops::DTypeRule rule) {
 int main() {
   fmt::print(
       "# Elementwise operators\n\n"
-      "Written by `docs/operator_table.cpp` from the rows of `include/vkml/ops/elementwise.def.h`.\n"
+      "Written by `docs/operator_table.cpp` from the rows of "
+      "`include/vkml/ops/elementwise.def.h`.\n"
       "Operands broadcast as in NumPy. The error is the largest in units of the last place, in\n"
-      "float32 and float64, against a reference in double precision, on the given domain; it is the\n"
+      "float32 and float64, against a reference in double precision, on the given domain; it is "
+      "the\n"
       "bound of the tests on every device.\n\n"
       "| operator | meaning | result | gradient | domain | error |\n"
       "|---|---|---|---|---|---|\n");

@@ -7,7 +7,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 folder=build/release
 options=("-DPython_EXECUTABLE=$PWD/.venv/bin/python")
-if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+if command -v ccache >/dev/null; then
+  options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # a clone in another folder finds what this one built
+fi
 
 # Ninja configures again by itself when a CMake file changes, but not for what is only named here.
 key=$(cat CMakePresets.json .venv/.vkml/version <(printf '%s\n' "$PWD" "${CXX:-}" "${options[@]}") |

@@ -13,4 +13,8 @@ run("${CMAKE_COMMAND}" --install "${VKML_BINARY_DIR}" --prefix "${WORK_DIR}/pref
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK_DIR}/build" -G Ninja
     "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
-run("${WORK_DIR}/build/uses_vkml")
+execute_process(COMMAND "${WORK_DIR}/build/uses_vkml" OUTPUT_VARIABLE output
+                COMMAND_ERROR_IS_FATAL ANY)
+if(NOT output STREQUAL "1.000 -2.000 3.000 ")
+  message(FATAL_ERROR "uses_vkml printed \"${output}\"")
+endif()
