@@ -19,6 +19,7 @@
 #include "schedule.h"
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
+#include "vkml/dispatch/verify.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::dispatch {
@@ -42,11 +43,19 @@ DeviceState& state_of(Device device) {
   return (*states)[static_cast<int>(device.kind) * 256 + device.index];
 }
 
+bool environment_switch(const char* name, bool fallback) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return fallback;
+  return std::string_view(value) != "0";
+}
+
 bool fusion_enabled() {
-  static const bool enabled = [] {
-    const char* value = std::getenv("VKML_FUSE");
-    return value == nullptr || std::string_view(value) != "0";
-  }();
+  static const bool enabled = environment_switch("VKML_FUSE", true);
+  return enabled;
+}
+
+bool verification_enabled() {
+  static const bool enabled = environment_switch("VKML_VERIFY", false);
   return enabled;
 }
 
@@ -86,6 +95,7 @@ ExecutionGraph finish_plan(ExecutionGraph graph, const Backend& backend) {
     graph.buffers.push_back(scratch);
   }
   plan_memory(graph);
+  if (verification_enabled()) verify_plan(graph);
   return graph;
 }
 
