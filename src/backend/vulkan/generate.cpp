@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "dispatch_list.h"
 #include "kernels/kernels.h"
 #include "kernels/program.h"
@@ -32,13 +30,22 @@ std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
       return kernel.reduce_dims > 0 ? generate_rows(context) : generate_map(context);
     case KernelKind::kMatmul:
       return generate_matmul(context);
-    default:
-      break;
+    case KernelKind::kConv2d:
+    case KernelKind::kConv2dInputGradient:
+    case KernelKind::kConv2dWeightGradient:
+      return generate_conv2d(context);
+    case KernelKind::kGather:
+      return generate_gather(context);
+    case KernelKind::kScatterAdd:
+      return generate_scatter_add(context);
+    case KernelKind::kMaxPool2d:
+    case KernelKind::kMaxPool2dIndices:
+    case KernelKind::kMaxPool2dGradient:
+    case KernelKind::kAvgPool2d:
+    case KernelKind::kAvgPool2dGradient:
+      return generate_pool2d(context);
   }
-  throw UnsupportedError(
-      fmt::format("[{}] is not available on vulkan. Compute it on the CPU: vkml.tensor(t.numpy(), "
-                  "device=vkml.cpu)",
-                  dispatch::name_of(kernel.kind)));
+  throw InternalError("[vulkan] a kernel of unknown kind");
 }
 
 std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
@@ -48,6 +55,10 @@ std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& t
       return kernel.reduce_dims > 0 ? row_scratch_bytes(kernel, traits) : 0;
     case KernelKind::kMatmul:
       return matmul_scratch_bytes(kernel, traits);
+    case KernelKind::kConv2d:
+    case KernelKind::kConv2dInputGradient:
+    case KernelKind::kConv2dWeightGradient:
+      return conv2d_scratch_bytes(kernel, traits);
     default:
       return 0;
   }

@@ -32,52 +32,6 @@ void split_sum(const ContractionSize& size, std::int64_t tiles, std::int64_t wan
   plan.splits = static_cast<std::uint32_t>(divide_up(size.k, plan.span));
 }
 
-class StridedOperand : public ContractionOperand {
- public:
-  StridedOperand(Shader& shader, const dispatch::Operand& operand,
-                 const StridedOperandLayout& layout)
-      : b_(shader.builder()),
-        elements_(shader, operand),
-        outer_stride_(shader.stride_parameter(layout.outer_stride)),
-        inner_stride_(shader.stride_parameter(layout.inner_stride)),
-        batch_outer_(shader.stride_parameter(layout.batch_outer_stride)),
-        batch_inner_(shader.stride_parameter(layout.batch_inner_stride)),
-        batch_extent_(layout.batch_inner_extent == 1 ? b_.u32(1)
-                                                     : shader.parameter(layout.batch_inner_extent)),
-        batch_offset_(b_.u32(0)) {
-    const auto aligned = [](std::int64_t stride) { return stride % kVector == 0; };
-    const bool batch_is_aligned =
-        aligned(layout.batch_outer_stride) && aligned(layout.batch_inner_stride);
-    if (!batch_is_aligned) return;
-    if (layout.inner_stride == 1 && aligned(layout.outer_stride)) dense_ = Dense::kInner;
-    if (layout.outer_stride == 1 && aligned(layout.inner_stride) && aligned(layout.outer_extent)) {
-      dense_ = Dense::kOuter;
-    }
-  }
-
-  Dense dense() const override { return dense_; }
-  Value is_aligned() const override { return elements_.is_aligned(); }
-  void set_batch(Value batch) override {
-    const Value outer = batch / batch_extent_;
-    const Value inner = batch - outer * batch_extent_;
-    batch_offset_ = outer * batch_outer_ + inner * batch_inner_;
-  }
-  Position outer(Value index) override { return {batch_offset_ + index * outer_stride_}; }
-  Position inner(Value index) override { return {index * inner_stride_}; }
-  Value load(const Position& outer, const Position& inner) override {
-    return elements_.load(outer[0] + inner[0]);
-  }
-  Value load4(const Position& outer, const Position& inner) override {
-    return elements_.load4(outer[0] + inner[0]);
-  }
-
- private:
-  spirv::Builder& b_;
-  Elements elements_;
-  Value outer_stride_, inner_stride_, batch_outer_, batch_inner_, batch_extent_, batch_offset_;
-  Dense dense_ = Dense::kNone;
-};
-
 /// Adds the partial sums of each element in order, and runs the epilogue.
 Dispatch generate_sum_of_splits(const Context& context, const Contraction& contraction,
                                 const ContractionPlan& plan) {
@@ -120,12 +74,6 @@ Dispatch generate_sum_of_splits(const Context& context, const Contraction& contr
 }
 
 }  // namespace
-
-std::unique_ptr<ContractionOperand> strided_operand(Shader& shader,
-                                                    const dispatch::Operand& operand,
-                                                    const StridedOperandLayout& layout) {
-  return std::make_unique<StridedOperand>(shader, operand, layout);
-}
 
 ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType type,
                                  const DeviceTraits& traits) {

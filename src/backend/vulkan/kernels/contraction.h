@@ -79,16 +79,19 @@ std::int64_t contraction_scratch_bytes(const ContractionSize& size, ops::ScalarT
 
 std::vector<Dispatch> generate_contraction(const Context& context, const Contraction& contraction);
 
-/// An operand whose elements lie at multiples of an outer and an inner stride.
+/// An axis that an index is made of.
+struct IndexAxis {
+  std::int64_t extent = 1, stride = 0;
+};
+
+/// An operand whose elements lie at a sum of strides. Axes are outermost first; each list has at
+/// least one.
 struct StridedOperandLayout {
-  std::int64_t batch_outer_stride = 0, batch_inner_stride = 0;  // of the two batch axes
-  std::int64_t batch_inner_extent = 1;
-  std::int64_t outer_stride = 0, outer_extent = 0;
-  std::int64_t inner_stride = 0;
+  std::vector<IndexAxis> batch, outer, inner;
 };
 std::unique_ptr<ContractionOperand> strided_operand(Shader& shader,
                                                     const dispatch::Operand& operand,
-                                                    const StridedOperandLayout& layout);
+                                                    StridedOperandLayout layout);
 
 // What both engines share.
 

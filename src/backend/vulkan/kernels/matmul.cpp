@@ -55,13 +55,12 @@ ContractionSize size_of(const dispatch::Kernel& kernel) {
 
 StridedOperandLayout layout_of(const dispatch::Kernel& kernel, const dispatch::Operand& operand,
                                std::size_t outer_axis, std::size_t inner_axis) {
-  StridedOperandLayout layout;
-  layout.batch_outer_stride = kernel.space[0] == 1 ? 0 : operand.strides[0];
-  layout.batch_inner_stride = kernel.space[1] == 1 ? 0 : operand.strides[1];
-  layout.batch_inner_extent = kernel.space[1];
-  layout.outer_stride = operand.strides[outer_axis];
-  layout.outer_extent = operand.extents[outer_axis];
-  layout.inner_stride = operand.strides[inner_axis];
+  const auto axis = [&](std::size_t i) {
+    return IndexAxis{operand.extents[i], operand.strides[i]};
+  };
+  StridedOperandLayout layout{{axis(0), axis(1)}, {axis(outer_axis)}, {axis(inner_axis)}};
+  // A batch that this operand broadcasts over still counts.
+  for (std::size_t i = 0; i < 2; ++i) layout.batch[i].extent = kernel.space[i];
   return layout;
 }
 

@@ -53,7 +53,8 @@ Value ProgramEmitter::evaluate(const ops::Instruction& instruction) {
     case Opcode::kReduce:
       throw InternalError("[vulkan] a reduction outside a row kernel");
     case Opcode::kCheckIndex:
-      return check_index(instruction, value(instruction.a), value(instruction.b));
+      return emit_index_check(shader_, static_cast<int>(instruction.imm), value(instruction.a),
+                              value(instruction.b));
     default:
       break;
   }
@@ -63,14 +64,13 @@ Value ProgramEmitter::evaluate(const ops::Instruction& instruction) {
                         count > 2 ? value(instruction.c) : Value{});
 }
 
-Value ProgramEmitter::check_index(const ops::Instruction& instruction, Value index, Value extent) {
-  spirv::Builder& b = shader_.builder();
+Value emit_index_check(Shader& shader, int site, Value index, Value extent) {
+  spirv::Builder& b = shader.builder();
   // As unsigned, a negative index is past the end too.
   const Value is_bad = less_equal(extent, index);
-  for (int k = 0; k < components_; ++k) {
-    b.if_then(b.component(is_bad, k), [&] {
-      shader_.report_bad_index(static_cast<int>(instruction.imm), b.component(index, k));
-    });
+  for (int k = 0; k < index.type.components; ++k) {
+    b.if_then(b.component(is_bad, k),
+              [&] { shader.report_bad_index(site, b.component(index, k)); });
   }
   const Value zero = b.constant(index.type, 0);
   const Value one = b.constant(index.type, 1);

@@ -34,8 +34,6 @@ class ProgramEmitter {
 
  private:
   spirv::Value evaluate(const ops::Instruction& instruction);
-  spirv::Value check_index(const ops::Instruction& instruction, spirv::Value index,
-                           spirv::Value extent);
 
   Shader& shader_;
   const dispatch::Kernel& kernel_;
@@ -47,6 +45,9 @@ class ProgramEmitter {
 /// One instruction with operands, but neither a source, a reduction nor a check.
 spirv::Value emit_operation(Shader& shader, const ops::Instruction& instruction, spirv::Value a,
                             spirv::Value b, spirv::Value c);
+
+/// The index clamped to [0, extent - 1]; reported to the status word when it lies outside.
+spirv::Value emit_index_check(Shader& shader, int site, spirv::Value index, spirv::Value extent);
 
 /// Throws UnsupportedError when the device lacks a type that the program computes in.
 void require_program_types(const Context& context);

@@ -1,0 +1,272 @@
+// Convolution and its two gradients as contractions whose image operand computes where each element
+// lies (implicit GEMM: no patches are written to memory):
+//   forward          out(o, pixel) = weight(o, tap) * image(tap, pixel)
+//   input gradient   out(c, pixel) = weight(c, tap) * gradient(tap, pixel)
+//   weight gradient  out(o, tap) = gradient(o, pixel) * image(pixel, tap)
+// where a pixel is (n, h, w) of the output or input, and a tap is (channel, kh, kw). Groups are the
+// batch. Bound: arithmetic, or loads where few channels reuse them.
+#include "kernels/contraction.h"
+#include "kernels/conversions.h"
+#include "kernels/kernels.h"
+#include "vkml/core/error.h"
+
+namespace vkml::vulkan {
+
+using dispatch::KernelKind;
+using dispatch::Operand;
+using spirv::Value;
+
+namespace {
+
+struct Geometry {
+  std::uint32_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+  std::int64_t groups;
+  std::int64_t kernel_h, kernel_w;
+  std::int64_t group_inputs, group_outputs;  // channels
+};
+
+Geometry geometry_of(const dispatch::Kernel& kernel) {
+  const auto attribute = [&](int i) { return static_cast<std::uint32_t>(kernel.attributes[i]); };
+  const dispatch::Extents& weight = kernel.kind == KernelKind::kConv2dWeightGradient
+                                        ? kernel.space
+                                        : kernel.core_inputs[1].extents;
+  const std::int64_t groups = kernel.attributes[6];
+  return {attribute(0), attribute(1), attribute(2), attribute(3), attribute(4),      attribute(5),
+          groups,       weight[2],    weight[3],    weight[1],    weight[0] / groups};
+}
+
+/// A pixel (n, h, w) or a tap (channel, kh, kw) from its number.
+struct Triple {
+  Value first, y, x;
+};
+
+class TripleIndex {
+ public:
+  TripleIndex(Value height, Value width) : plane_(height * width), width_(width) {}
+
+  Triple operator()(Value index) const {
+    const Value first = index / plane_;
+    const Value in_plane = index - first * plane_;
+    const Value y = in_plane / width_;
+    return {first, y, in_plane - y * width_};
+  }
+
+ private:
+  Value plane_, width_;
+};
+
+/// The image under a window. Positions are {offset, row, column}; where a pixel and a tap meet
+/// outside the image, or between strides, the element is 0.
+class ImageOperand : public ContractionOperand {
+ public:
+  enum class Role : std::uint8_t {
+    kPixelsOutside,  // forward: outer is the output pixel, inner the tap
+    kTapsOutside,    // weight gradient: outer is the tap, inner the output pixel
+    kTransposed      // input gradient: outer is the input pixel, inner the tap
+  };
+
+  ImageOperand(Shader& shader, const Operand& image, const Geometry& geometry, Role role,
+               Value pixel_height, Value pixel_width)
+      : b_(shader.builder()),
+        elements_(shader, image),
+        geometry_(geometry),
+        role_(role),
+        pixels_(pixel_height, pixel_width),
+        taps_(b_.u32(static_cast<std::uint32_t>(geometry.kernel_h)),
+              b_.u32(static_cast<std::uint32_t>(geometry.kernel_w))),
+        height_(shader.parameter(image.extents[2])),
+        width_(shader.parameter(image.extents[3])),
+        channel_stride_(shader.stride_parameter(image.strides[1])),
+        group_stride_(shader.parameter(image.strides[1] * (image.extents[1] / geometry.groups))),
+        batch_offset_(b_.u32(0)) {
+    image_stride_ = shader.stride_parameter(image.extents[0] == 1 ? 0 : image.strides[0]);
+    row_stride_ = shader.stride_parameter(image.strides[2]);
+    column_stride_ = shader.stride_parameter(image.strides[3]);
+    zero_ = b_.constant(value_type_of(image.dtype), 0);
+  }
+
+  Value is_aligned() const override { return elements_.is_aligned(); }
+  void set_batch(Value batch) override { batch_offset_ = batch * group_stride_; }
+  Position outer(Value index) override {
+    return role_ == Role::kTapsOutside ? tap(index) : pixel(index);
+  }
+  Position inner(Value index) override {
+    return role_ == Role::kTapsOutside ? pixel(index) : tap(index);
+  }
+
+  Value load(const Position& outer, const Position& inner) override {
+    const bool is_transposed = role_ == Role::kTransposed;
+    Value row, column, is_inside = b_.boolean(true);
+    if (is_transposed) {
+      row = divided(outer[1] - inner[1], geometry_.stride_h, is_inside);
+      column = divided(outer[2] - inner[2], geometry_.stride_w, is_inside);
+    } else {
+      row = outer[1] + inner[1];
+      column = outer[2] + inner[2];
+    }
+    // Rows before the image wrap to large ones: one comparison tells both sides.
+    is_inside = logical_and(is_inside, logical_and(less(row, height_), less(column, width_)));
+    const Value index = outer[0] + inner[0] + row * row_stride_ + column * column_stride_;
+    const Value value = elements_.load(b_.select(is_inside, index, b_.u32(0)));
+    return b_.select(is_inside, value, zero_);
+  }
+  Value load4(const Position&, const Position&) override {
+    throw InternalError("[conv2d] windows have no dense direction");
+  }
+
+ private:
+  static spirv::Type value_type_of(DType dtype) { return value_type(ops::compute_type(dtype)); }
+
+  Position pixel(Value index) const {
+    const Triple at = pixels_(index);
+    const Value offset = batch_offset_ + at.first * image_stride_;
+    if (role_ == Role::kTransposed) {
+      return {offset, at.y + geometry_.padding_h, at.x + geometry_.padding_w};
+    }
+    return {offset, at.y * geometry_.stride_h - geometry_.padding_h,
+            at.x * geometry_.stride_w - geometry_.padding_w};
+  }
+
+  Position tap(Value index) const {
+    const Triple at = taps_(index);
+    return {at.first * channel_stride_, at.y * geometry_.dilation_h, at.x * geometry_.dilation_w};
+  }
+
+  /// The output position whose window starts here, if one does.
+  Value divided(Value position, std::uint32_t stride, Value& is_inside) const {
+    if (stride == 1) return position;
+    const Value quotient = position / stride;
+    is_inside = logical_and(is_inside, equal(quotient * stride, position));
+    return quotient;
+  }
+
+  spirv::Builder& b_;
+  Elements elements_;
+  Geometry geometry_;
+  Role role_;
+  TripleIndex pixels_, taps_;
+  Value height_, width_, image_stride_, channel_stride_, row_stride_, column_stride_;
+  Value group_stride_, batch_offset_, zero_;
+};
+
+IndexAxis axis_of(const Operand& operand, std::size_t axis) {
+  return {operand.extents[axis], operand.strides[axis]};
+}
+
+/// weight(o, tap), batch = group.
+StridedOperandLayout weights_by_output(const Operand& weight, const Geometry& geometry) {
+  const std::int64_t stride = weight.strides[0];
+  return {{{geometry.groups, stride * geometry.group_outputs}},
+          {{geometry.group_outputs, stride}},
+          {axis_of(weight, 1), axis_of(weight, 2), axis_of(weight, 3)}};
+}
+
+/// weight(c, tap of the group's outputs).
+StridedOperandLayout weights_by_input(const Operand& weight, const Geometry& geometry) {
+  const std::int64_t stride = weight.strides[0];
+  return {{{geometry.groups, stride * geometry.group_outputs}},
+          {axis_of(weight, 1)},
+          {{geometry.group_outputs, stride}, axis_of(weight, 2), axis_of(weight, 3)}};
+}
+
+/// gradient(o, pixel).
+StridedOperandLayout gradients_by_output(const Operand& gradient, const Geometry& geometry) {
+  const std::int64_t stride = gradient.strides[1];
+  return {{{geometry.groups, stride * geometry.group_outputs}},
+          {{geometry.group_outputs, stride}},
+          {axis_of(gradient, 0), axis_of(gradient, 2), axis_of(gradient, 3)}};
+}
+
+/// image(channel, pixel) of a 1 x 1 convolution that moves nothing.
+StridedOperandLayout image_by_pixel(const Operand& image, const Geometry& geometry) {
+  const std::int64_t channels = image.extents[1] / geometry.groups;
+  return {{{geometry.groups, image.strides[1] * channels}},
+          {axis_of(image, 0), axis_of(image, 2), axis_of(image, 3)},
+          {{channels, image.strides[1]}}};
+}
+
+bool is_pointwise(const Geometry& g) {
+  return g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 && g.stride_w == 1 &&
+         g.padding_h == 0 && g.padding_w == 0;
+}
+
+ContractionSize size_of(const dispatch::Kernel& kernel) {
+  const Geometry g = geometry_of(kernel);
+  const std::int64_t taps = g.kernel_h * g.kernel_w;
+  const dispatch::Extents& space = kernel.space;
+  const std::int64_t pixels = space[0] * space[2] * space[3];
+  switch (kernel.kind) {
+    case KernelKind::kConv2d:
+      return {g.groups, g.group_outputs, pixels, g.group_inputs * taps};
+    case KernelKind::kConv2dInputGradient:
+      return {g.groups, g.group_inputs, pixels, g.group_outputs * taps};
+    default: {
+      const dispatch::Extents& gradient = kernel.core_inputs[1].extents;
+      return {g.groups, g.group_outputs, g.group_inputs * taps,
+              gradient[0] * gradient[2] * gradient[3]};
+    }
+  }
+}
+
+ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel) {
+  using Role = ImageOperand::Role;
+  const Geometry g = geometry_of(kernel);
+  const Operand& first = kernel.core_inputs[0];
+  const Operand& second = kernel.core_inputs[1];
+  const auto image = [&](const Operand& operand, Role role, const dispatch::Extents& pixels) {
+    const Value height = shader.parameter(pixels[2]), width = shader.parameter(pixels[3]);
+    return std::make_unique<ImageOperand>(shader, operand, g, role, height, width);
+  };
+  if (kernel.kind == KernelKind::kConv2dWeightGradient) {
+    return {strided_operand(shader, second, gradients_by_output(second, g)),
+            image(first, Role::kTapsOutside, second.extents)};
+  }
+  const bool is_forward = kernel.kind == KernelKind::kConv2d;
+  auto weights = strided_operand(
+      shader, second, is_forward ? weights_by_output(second, g) : weights_by_input(second, g));
+  if (is_pointwise(g)) {
+    return {std::move(weights), strided_operand(shader, first, image_by_pixel(first, g))};
+  }
+  return {std::move(weights),
+          image(first, is_forward ? Role::kPixelsOutside : Role::kTransposed, kernel.space)};
+}
+
+Place open_place(Shader& shader, const dispatch::Kernel& kernel) {
+  const Geometry g = geometry_of(kernel);
+  if (kernel.kind == KernelKind::kConv2dWeightGradient) {
+    spirv::Builder& b = shader.builder();
+    const Value outputs = shader.parameter(g.group_outputs);
+    const TripleIndex taps(b.u32(static_cast<std::uint32_t>(g.kernel_h)),
+                           b.u32(static_cast<std::uint32_t>(g.kernel_w)));
+    return [outputs, taps](Value group, Value m, Value n) {
+      const Triple tap = taps(n);
+      return Coordinates{group * outputs + m, tap.first, tap.y, tap.x};
+    };
+  }
+  const bool is_forward = kernel.kind == KernelKind::kConv2d;
+  const Value channels = shader.parameter(is_forward ? g.group_outputs : g.group_inputs);
+  const TripleIndex pixels(shader.parameter(kernel.space[2]), shader.parameter(kernel.space[3]));
+  return [channels, pixels](Value group, Value m, Value n) {
+    const Triple pixel = pixels(n);
+    return Coordinates{pixel.first, group * channels + m, pixel.y, pixel.x};
+  };
+}
+
+}  // namespace
+
+std::vector<Dispatch> generate_conv2d(const Context& context) {
+  const dispatch::Kernel& kernel = context.kernel;
+  Contraction contraction;
+  contraction.size = size_of(kernel);
+  contraction.four_in_row =
+      kernel.kind != KernelKind::kConv2dWeightGradient && kernel.space[3] % 4 == 0;
+  contraction.open_operands = [&](Shader& shader) { return open_operands(shader, kernel); };
+  contraction.open_place = [&](Shader& shader) { return open_place(shader, kernel); };
+  return generate_contraction(context, contraction);
+}
+
+std::int64_t conv2d_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  return contraction_scratch_bytes(size_of(kernel), kernel.core_type, traits);
+}
+
+}  // namespace vkml::vulkan

@@ -1,0 +1,110 @@
+// Contraction operands whose elements lie at a sum of strides: matrices in any layout, the weights
+// and output gradients of convolutions, the images of 1 x 1 convolutions.
+#include <algorithm>
+
+#include "kernels/contraction.h"
+
+namespace vkml::vulkan {
+
+using spirv::Value;
+
+namespace {
+
+constexpr std::int64_t kVector = 4;
+
+/// Joins axes that are stepped through as one, and drops those of extent 1.
+std::vector<IndexAxis> joined(const std::vector<IndexAxis>& axes) {
+  std::vector<IndexAxis> result;
+  for (const IndexAxis& axis : axes) {
+    if (axis.extent == 1) continue;
+    if (!result.empty() && result.back().stride == axis.stride * axis.extent) {
+      result.back() = {result.back().extent * axis.extent, axis.stride};
+    } else {
+      result.push_back(axis);
+    }
+  }
+  if (result.empty()) result.push_back({1, 0});
+  return result;
+}
+
+/// The offset of an index that several axes make up.
+class StridedIndex {
+ public:
+  StridedIndex(Shader& shader, const std::vector<IndexAxis>& axes) : b_(shader.builder()) {
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      extents_.push_back(i == 0 ? b_.u32(1) : shader.parameter(axes[i].extent));
+      strides_.push_back(shader.stride_parameter(axes[i].stride));
+    }
+  }
+
+  Value offset(Value index) const {
+    Value offset = b_.u32(0), rest = index;
+    for (std::size_t axis = strides_.size(); axis-- > 1;) {
+      const Value outer = rest / extents_[axis];
+      offset = offset + (rest - outer * extents_[axis]) * strides_[axis];
+      rest = outer;
+    }
+    return offset + rest * strides_[0];
+  }
+
+ private:
+  spirv::Builder& b_;
+  std::vector<Value> extents_, strides_;
+};
+
+bool has_aligned_stride(const IndexAxis& axis) { return axis.stride % kVector == 0; }
+
+/// Four neighbours along the last axis never cross into the axis before it.
+bool is_dense(const std::vector<IndexAxis>& axes, bool may_end_anywhere) {
+  const bool fits = axes.back().extent % kVector == 0 || (may_end_anywhere && axes.size() == 1);
+  return axes.back().stride == 1 && fits &&
+         std::all_of(axes.begin(), axes.end() - 1, has_aligned_stride);
+}
+
+class StridedOperand : public ContractionOperand {
+ public:
+  StridedOperand(Shader& shader, const dispatch::Operand& operand,
+                 const StridedOperandLayout& layout)
+      : elements_(shader, operand),
+        batch_(shader, layout.batch),
+        outer_(shader, layout.outer),
+        inner_(shader, layout.inner),
+        batch_offset_(shader.builder().u32(0)) {
+    const auto all_aligned = [](const std::vector<IndexAxis>& axes) {
+      return std::all_of(axes.begin(), axes.end(), has_aligned_stride);
+    };
+    if (!all_aligned(layout.batch)) return;
+    // Sums may end within four inner neighbours: the engines take the rest one by one.
+    if (is_dense(layout.inner, true) && all_aligned(layout.outer)) dense_ = Dense::kInner;
+    if (is_dense(layout.outer, false) && all_aligned(layout.inner)) dense_ = Dense::kOuter;
+  }
+
+  Dense dense() const override { return dense_; }
+  Value is_aligned() const override { return elements_.is_aligned(); }
+  void set_batch(Value batch) override { batch_offset_ = batch_.offset(batch); }
+  Position outer(Value index) override { return {batch_offset_ + outer_.offset(index)}; }
+  Position inner(Value index) override { return {inner_.offset(index)}; }
+  Value load(const Position& outer, const Position& inner) override {
+    return elements_.load(outer[0] + inner[0]);
+  }
+  Value load4(const Position& outer, const Position& inner) override {
+    return elements_.load4(outer[0] + inner[0]);
+  }
+
+ private:
+  Elements elements_;
+  StridedIndex batch_, outer_, inner_;
+  Value batch_offset_;
+  Dense dense_ = Dense::kNone;
+};
+
+}  // namespace
+
+std::unique_ptr<ContractionOperand> strided_operand(Shader& shader,
+                                                    const dispatch::Operand& operand,
+                                                    StridedOperandLayout layout) {
+  layout = {joined(layout.batch), joined(layout.outer), joined(layout.inner)};
+  return std::make_unique<StridedOperand>(shader, operand, layout);
+}
+
+}  // namespace vkml::vulkan
