@@ -13,4 +13,7 @@ if(DnnlHeaders_FOUND AND NOT TARGET DnnlHeaders::DnnlHeaders)
   add_library(DnnlHeaders::DnnlHeaders INTERFACE IMPORTED)
   target_include_directories(DnnlHeaders::DnnlHeaders SYSTEM INTERFACE "${DnnlHeaders_INCLUDE_DIR}")
   target_compile_definitions(DnnlHeaders::DnnlHeaders INTERFACE VKML_HAVE_ONEDNN=1)
+  # Where the library lies when it was installed with the headers: for builds that are not installed.
+  get_filename_component(prefix "${DnnlHeaders_INCLUDE_DIR}" DIRECTORY)
+  target_compile_definitions(DnnlHeaders::DnnlHeaders INTERFACE VKML_ONEDNN_FOLDER="${prefix}/lib")
 endif()

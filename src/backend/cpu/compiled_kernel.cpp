@@ -7,6 +7,8 @@
 #include "cores/indexing.h"
 #include "cores/matmul.h"
 #include "cores/pooling.h"
+#include "onednn/convolution.h"
+#include "onednn/matmul.h"
 #include "tile/region.h"
 #include "vkml/core/error.h"
 
@@ -26,11 +28,35 @@ class RegionKernel final : public CompiledKernel {
   Region region_;
 };
 
+bool is_convolution(KernelKind kind) {
+  return kind == KernelKind::kConv2d || kind == KernelKind::kConv2dInputGradient ||
+         kind == KernelKind::kConv2dWeightGradient;
+}
+
+// The kernel by oneDNN; null where it is missing or has nothing fast for it.
+std::unique_ptr<CompiledKernel> compile_with_library(
+    [[maybe_unused]] const Kernel& kernel, [[maybe_unused]] const dispatch::ExecutionGraph& graph) {
+#ifdef VKML_HAVE_ONEDNN
+  if (kernel.kind == KernelKind::kMatmul) return onednn::compile_matmul(kernel, graph);
+  if (is_convolution(kernel.kind)) return onednn::compile_convolution(kernel, graph);
+#endif
+  return nullptr;
+}
+
+std::int64_t library_scratch_bytes([[maybe_unused]] const Kernel& kernel) {
+#ifdef VKML_HAVE_ONEDNN
+  if (kernel.kind == KernelKind::kMatmul) return onednn::matmul_scratch_bytes(kernel);
+  if (is_convolution(kernel.kind)) return onednn::convolution_scratch_bytes(kernel);
+#endif
+  return -1;
+}
+
 }  // namespace
 
 std::unique_ptr<CompiledKernel> compile_kernel(const dispatch::ExecutionGraph& graph,
                                                std::size_t index) {
   const Kernel& kernel = graph.kernels[index];
+  if (auto compiled = compile_with_library(kernel, graph)) return compiled;
   switch (kernel.kind) {
     case KernelKind::kRegion:
       return std::make_unique<RegionKernel>(kernel, graph);
@@ -55,6 +81,8 @@ std::unique_ptr<CompiledKernel> compile_kernel(const dispatch::ExecutionGraph& g
 }
 
 std::int64_t scratch_bytes_of(const Kernel& kernel) {
+  const std::int64_t library = library_scratch_bytes(kernel);
+  if (library >= 0) return library;
   switch (kernel.kind) {
     case KernelKind::kRegion:
       return 0;

@@ -10,6 +10,7 @@
 #include "caching_allocator.h"
 #include "compiled_kernel.h"
 #include "machine.h"
+#include "onednn/library.h"
 #include "run_context.h"
 #include "threads.h"
 #include "vkml/core/error.h"
@@ -46,7 +47,7 @@ class CpuBackend final : public dispatch::Backend {
     info.name = processor_name();
     info.driver = instruction_set();
     info.memory_bytes = memory_bytes();
-    info.features.push_back(fmt::format("{} threads", thread_count()));
+    info.features = {fmt::format("{} threads", thread_count()), matrix_library_name()};
     return info;
   }
 

@@ -11,16 +11,17 @@ namespace {
 
 std::atomic<bool> g_forked{false};
 
-void after_fork_in_child() {
-  g_forked.store(true, std::memory_order_relaxed);
-  omp_set_num_threads(1);  // oneDNN asks OpenMP
-}
+void after_fork_in_child() { g_forked.store(true, std::memory_order_relaxed); }
 
 [[maybe_unused]] const int g_fork_handler = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 
 }  // namespace
 
 int thread_count() { return g_forked.load(std::memory_order_relaxed) ? 1 : omp_get_max_threads(); }
+
+void limit_openmp_after_fork() {
+  if (g_forked.load(std::memory_order_relaxed)) omp_set_num_threads(1);
+}
 
 bool worth_threads(double nanoseconds) {
   constexpr double kBreakEven = 8000;

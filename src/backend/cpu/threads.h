@@ -12,6 +12,9 @@ namespace vkml::cpu {
 /// Threads to use from here on: OMP_NUM_THREADS or the cores of this process; 1 in a forked child.
 int thread_count();
 
+/// Makes other users of OpenMP on this thread keep to thread_count() in a forked child.
+void limit_openmp_after_fork();
+
 /// Whether work estimated at `nanoseconds` gains from more than one thread.
 bool worth_threads(double nanoseconds);
 

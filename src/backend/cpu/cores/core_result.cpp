@@ -1,5 +1,6 @@
 #include "cores/core_result.h"
 
+#include "cores/dense_copy.h"
 #include "tile/aliasing.h"
 
 namespace vkml::cpu {
@@ -8,16 +9,6 @@ namespace {
 using dispatch::Extents;
 using dispatch::Kernel;
 using dispatch::Operand;
-
-Extents dense_strides(const Extents& space) {
-  Extents strides{};
-  std::int64_t stride = 1;
-  for (std::size_t i = space.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= space[i];
-  }
-  return strides;
-}
 
 bool is_dense(const Operand& operand, const Extents& space) {
   const Extents dense = dense_strides(space);
@@ -79,10 +70,7 @@ CoreResult::CoreResult(const Kernel& kernel, const std::vector<dispatch::Buffer>
   epilogue_.emplace(with_core_as_load(kernel, target_), buffers);
 }
 
-std::byte* CoreResult::address(const RunContext& run) const {
-  return run.buffers[target_.buffer] +
-         target_.offset * static_cast<std::int64_t>(size_of(target_.dtype));
-}
+std::byte* CoreResult::address(const RunContext& run) const { return address_of(target_, run); }
 
 void CoreResult::finish(const RunContext& run) const {
   if (epilogue_) epilogue_->run(run);

@@ -1,5 +1,6 @@
 #include "cores/index_check.h"
 
+#include "cores/dense_copy.h"
 #include "threads.h"
 
 namespace vkml::cpu {
@@ -34,8 +35,7 @@ bool IndexCheck::run(const RunContext& run) const {
   for (std::size_t i = 0; i < extents.size(); ++i) {
     if (index.strides[i] == 0) extents[i] = 1;  // the same index again
   }
-  const std::byte* data =
-      run.buffers[index.buffer] + index.offset * static_cast<std::int64_t>(size_of(index.dtype));
+  const std::byte* data = address_of(index, run);
   const std::int64_t rows = extents[0] * extents[1] * extents[2];
   constexpr double kNanosecondsPerIndex = 0.5;
   const bool parallel =

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cores/core_result.h"
+#include "cores/dense_copy.h"
 #include "cores/index_check.h"
 #include "scratch.h"
 #include "threads.h"
@@ -20,10 +21,6 @@ using dispatch::Operand;
 
 std::int64_t bytes_of(const Operand& operand) {
   return static_cast<std::int64_t>(size_of(operand.dtype));
-}
-
-std::byte* start_of(const Operand& operand, const RunContext& run) {
-  return run.buffers[operand.buffer] + operand.offset * bytes_of(operand);
 }
 
 // The position of row `row` (of the axes before the last) in an operand, without axis `skipped`.
@@ -82,11 +79,11 @@ class Gather final : public CompiledKernel {
 
  private:
   void move_row(const RunContext& run, std::int64_t row) const {
-    const std::byte* indices = start_of(index_, run);
+    const std::byte* indices = address_of(index_, run);
     const std::int64_t index_at = row_position(index_, space_, row, kNoAxis);
-    const std::byte* x = start_of(x_, run) + row_position(x_, space_, row, axis_) * bytes_of(x_);
+    const std::byte* x = address_of(x_, run) + row_position(x_, space_, row, axis_) * bytes_of(x_);
     std::byte* target =
-        start_of(target_, run) + row_position(target_, space_, row, kNoAxis) * bytes_of(target_);
+        address_of(target_, run) + row_position(target_, space_, row, kNoAxis) * bytes_of(target_);
     if (axis_ != 3 && index_.strides[3] == 0) {
       const std::int64_t index = read_index(index_, indices, index_at);
       move(target, target_.strides[3], x + index * x_.strides[axis_] * bytes_of(x_), x_.strides[3],
@@ -139,7 +136,7 @@ class ScatterAdd final : public CompiledKernel {
     const Operand& target = result_.target();
     const bool in_place = may_overlap(graph.buffers, base.buffer, target.buffer) &&
                           base.strides == target.strides && base.dtype == target.dtype;
-    if (!in_place) copy_base_.emplace(copy_kernel(base, target, kernel.space), graph.buffers);
+    if (!in_place) copy_base_.emplace(copy_region(base, target, graph.buffers));
   }
 
   void run(const RunContext& run) override {
@@ -167,17 +164,6 @@ class ScatterAdd final : public CompiledKernel {
   }
 
  private:
-  static Kernel copy_kernel(const Operand& from, const Operand& to, const Extents& space) {
-    Kernel kernel;
-    kernel.space = space;
-    kernel.loads = {from};
-    kernel.stores = {to};
-    const ops::ScalarType type = ops::compute_type(from.dtype);
-    kernel.program.code = {{ops::Opcode::kLoad, type, 0, 0, 0, 0}};
-    kernel.program.outputs = {0};
-    return kernel;
-  }
-
   // The axis that threads divide: the outermost that is not indexed and has enough elements.
   std::size_t divided_axis() const {
     std::size_t best = kNoAxis;
@@ -232,8 +218,8 @@ class ScatterAdd final : public CompiledKernel {
     const Operand& target = result_.target();
     const T* values = source_row<T>(run, at, n);
     const std::int64_t value_stride = is_converted<T>() ? 1 : source_.strides[3];
-    T* sums = reinterpret_cast<T*>(start_of(target, run)) + position(target, at, axis_);
-    const std::byte* indices = start_of(index_, run);
+    T* sums = reinterpret_cast<T*>(address_of(target, run)) + position(target, at, axis_);
+    const std::byte* indices = address_of(index_, run);
     const std::int64_t index_at = position(index_, at, kNoAxis);
     const std::int64_t step = axis_ == 3 ? 0 : target.strides[3];
     if (index_.strides[3] == 0 && axis_ != 3) {
@@ -265,7 +251,7 @@ class ScatterAdd final : public CompiledKernel {
   template <typename T>
   const T* source_row(const RunContext& run, const Extents& at, std::int64_t n) const {
     const std::byte* row =
-        start_of(source_, run) + position(source_, at, kNoAxis) * bytes_of(source_);
+        address_of(source_, run) + position(source_, at, kNoAxis) * bytes_of(source_);
     if (!is_converted<T>()) return reinterpret_cast<const T*>(row);
     auto* converted = reinterpret_cast<T*>(
         thread_scratch(ScratchPurpose::kPlane, static_cast<std::size_t>(n) * sizeof(T)));
