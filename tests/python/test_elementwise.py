@@ -1,0 +1,374 @@
+"""Every row of the elementwise table against NumPy and SciPy, value and gradient, on every device.
+
+The rows and their bounds are those of docs/operators.md; a row without a reference fails.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from checking import FLOATS, assert_ulps, exact
+from elementwise_references import REFERENCES, Reference, StatedRow, stated_rows
+
+import vkml
+
+ROWS = {row.name: row for row in stated_rows()}
+NAMES = sorted(ROWS)
+SHAPES = [(), (0,), (1,), (7,), (3, 1, 5), (2, 0, 3), (2, 3, 4, 5), (1025,), (70001,)]
+INTEGERS = {vkml.uint8: np.uint8, vkml.int32: np.int32, vkml.int64: np.int64}
+# Bools have no arithmetic but these (or and and), as in NumPy.
+NOT_FOR_BOOLS = {"sub", "neg", "floor_divide", "remainder"}
+NUMPY_LACKS_BOOLS = {"sign", "floor", "ceil", "trunc", "round"}
+
+
+def is_random(row: StatedRow) -> bool:
+    return row.name.startswith("random_")
+
+
+def gives_float(row: StatedRow) -> bool:
+    return row.result.endswith("give float32")
+
+
+def takes_floats(row: StatedRow) -> bool:
+    return not row.result.endswith("only") and not is_random(row)
+
+
+FLOAT_NAMES = [name for name in NAMES if takes_floats(ROWS[name])]
+INTEGER_NAMES = [name for name in NAMES if not is_random(ROWS[name])]
+DIFFERENTIABLE = [name for name in NAMES if ROWS[name].differentiable]
+
+
+def generator(*key: object) -> np.random.Generator:
+    return np.random.default_rng(list(str(key).encode()))
+
+
+def operands(row: StatedRow, shape: tuple[int, ...], dtype: object, device: object) -> list:
+    """Tensors of a shape, spread over the row's domain."""
+    random = generator(row.name, shape)
+    return [
+        vkml.tensor(random.uniform(*row.domain, shape), dtype=dtype, device=device)
+        for _ in range(row.arity)
+    ]
+
+
+def expected_of(row: StatedRow, tensors: list) -> np.ndarray:
+    """The reference on the values that the tensors hold."""
+    arrays = [exact(tensor) for tensor in tensors]
+    if gives_float(row):
+        arrays = [
+            array if array.dtype == np.float64 else array.astype(np.float32).astype(np.float64)
+            for array in arrays
+        ]
+    with np.errstate(all="ignore"):
+        return np.asarray(REFERENCES[row.name].function(*arrays))
+
+
+def units(row: StatedRow, dtype: object) -> float:
+    # SciPy rounds its arguments too: in float64 its own error is of the size of the bound.
+    if dtype == vkml.float64 and row.ulps > 0:
+        return 2 * row.ulps + 2
+    return row.ulps
+
+
+def check_values(row: StatedRow, tensors: list, context: object = "") -> None:
+    result = getattr(vkml, row.name)(*tensors)
+    assert_ulps(result, expected_of(row, tensors), units(row, result.dtype), (row.name, context))
+
+
+def test_every_row_has_a_reference() -> None:
+    assert NAMES == sorted(REFERENCES)
+    assert len(NAMES) >= 40
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_function_and_method_are_documented(name: str) -> None:
+    assert len(getattr(vkml, name).__doc__.split("\n\n")) >= 2
+    if ROWS[name].arity < 3:
+        assert len(getattr(vkml.Tensor, name).__doc__.split("\n\n")) >= 2
+
+
+@pytest.mark.parametrize("name", FLOAT_NAMES)
+def test_shapes(name: str, device: object) -> None:
+    row = ROWS[name]
+    for shape in SHAPES:
+        tensors = operands(row, shape, vkml.float32, device)
+        check_values(row, tensors, shape)
+
+
+@pytest.mark.parametrize("dtype", list(FLOATS), ids=str)
+@pytest.mark.parametrize("name", FLOAT_NAMES)
+def test_floating_dtypes(name: str, dtype: object, device: object) -> None:
+    row = ROWS[name]
+    tensors = operands(row, (257,), dtype, device)
+    result = getattr(vkml, name)(*tensors)
+    assert result.dtype == (vkml.bool if row.result == "bool" else dtype)
+    check_values(row, tensors, dtype)
+
+
+@pytest.mark.parametrize("dtype", list(INTEGERS), ids=str)
+@pytest.mark.parametrize("name", INTEGER_NAMES)
+def test_integer_dtypes(name: str, dtype: object, device: object) -> None:
+    row = ROWS[name]
+    limits = np.iinfo(INTEGERS[dtype])
+    edges = [0, 1, 2, 3, 7, 30, limits.max, limits.max - 1, limits.min]
+    if limits.min < 0:
+        edges += [-1, -2, -7, limits.min + 1]
+    arrays = np.meshgrid(*[np.array(edges, dtype=INTEGERS[dtype])] * row.arity)
+    if gives_float(row):  # within the domain: the bound holds there
+        arrays = [np.clip(array, *np.trunc(row.domain)).astype(INTEGERS[dtype]) for array in arrays]
+    tensors = [vkml.tensor(array.ravel(), device=device) for array in arrays]
+    assert all(tensor.dtype == dtype for tensor in tensors)
+    result = getattr(vkml, name)(*tensors)
+    if row.result == "bool":
+        assert result.dtype == vkml.bool
+    else:
+        assert result.dtype == (vkml.float32 if gives_float(row) else dtype)
+    check_values(row, tensors, dtype)
+
+
+@pytest.mark.parametrize("name", INTEGER_NAMES)
+def test_bools(name: str, device: object) -> None:
+    row = ROWS[name]
+    arrays = np.meshgrid(*[np.array([False, True])] * row.arity)
+    tensors = [vkml.tensor(array.ravel(), device=device) for array in arrays]
+    if name in NOT_FOR_BOOLS:
+        with pytest.raises(vkml.DTypeError, match=name):
+            getattr(vkml, name)(*tensors)
+    elif name in NUMPY_LACKS_BOOLS:
+        result = getattr(vkml, name)(*tensors)
+        assert result.tolist() == tensors[0].tolist()
+    else:
+        check_values(row, tensors)
+
+
+def special_values(dtype: object) -> list[float]:
+    _, smallest, largest = FLOATS[dtype]
+    positive = [0.0, smallest, 2 * smallest, 0.5, 1.0, 1.5, 2.0, 3.0, 4.25, largest / 2, largest]
+    return [*positive, np.inf, *(-x for x in positive), -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("dtype", [vkml.float32, vkml.float16], ids=str)
+@pytest.mark.parametrize("name", FLOAT_NAMES)
+def test_special_values(name: str, dtype: object, device: object) -> None:
+    row = ROWS[name]
+    arrays = np.meshgrid(*[np.array(special_values(dtype))] * row.arity)
+    stated = REFERENCES[name].stated
+    flat = [array.ravel() for array in arrays]
+    if stated is not None:
+        with np.errstate(all="ignore"):
+            flat = [array[~stated(*flat)] for array in flat]
+    check_values(row, [vkml.tensor(array, dtype=dtype, device=device) for array in flat])
+
+
+LAYOUTS = {
+    "transposed": lambda tensor: tensor.reshape(16, 8).transpose(0, 1),
+    "every third": lambda tensor: tensor.reshape(4, 32)[:, 1::3],
+    "reversed": lambda tensor: tensor.reshape(4, 32)[::-1, ::-2],
+    "offset": lambda tensor: tensor[5:77],
+    "zero stride": lambda tensor: tensor[:6].reshape(6, 1).broadcast_to((6, 9)),
+    "one element repeated": lambda tensor: tensor[3].broadcast_to((5, 2)),
+    "permuted": lambda tensor: tensor.reshape(2, 4, 16).permute(2, 0, 1)[3:9],
+}
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+@pytest.mark.parametrize("name", ["add", "where", "exp", "clamp", "lt", "pow"])
+def test_layouts(name: str, layout: str, device: object) -> None:
+    row = ROWS[name]
+    for dtype in (vkml.float32, vkml.float16, vkml.uint8):
+        if dtype == vkml.uint8 and gives_float(row):
+            continue
+        low, high = (0, 5) if dtype == vkml.uint8 else row.domain
+        whole = [
+            vkml.tensor(generator(name, k).uniform(low, high, 128), dtype=dtype, device=device)
+            for k in range(row.arity)
+        ]
+        views = [LAYOUTS[layout](tensor) for tensor in whole]
+        check_values(row, views, (layout, dtype))
+        # One view beside dense operands.
+        mixed = [views[0], *(view.contiguous() for view in views[1:])]
+        check_values(row, mixed, (layout, dtype, "mixed"))
+        pending = [LAYOUTS[layout](tensor + vkml.zeros_like(tensor)) for tensor in whole]
+        check_values(row, pending, (layout, dtype, "of pending values"))
+
+
+BROADCASTS = [
+    ((3, 1), (1, 4)),
+    ((4,), (2, 3, 4)),
+    ((), (5,)),
+    ((0, 1), (1, 3)),
+    ((2, 1, 1, 5), (3, 4, 1)),
+]
+
+
+@pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
+def test_broadcasting_of_values_and_gradients(shapes: tuple, device: object) -> None:
+    random = generator(shapes)
+    a = vkml.tensor(random.uniform(1, 2, shapes[0]), dtype=vkml.float32, device=device)
+    b = vkml.tensor(random.uniform(1, 2, shapes[1]), dtype=vkml.float32, device=device)
+    for name in ("add", "mul", "div", "maximum"):
+        check_values(ROWS[name], [a, b], shapes)
+    a.requires_grad_()
+    b.requires_grad_()
+    (a * b).sum().backward()
+    wide_a, wide_b = np.broadcast_arrays(exact(a), exact(b))
+    for tensor, other in ((a, wide_b), (b, wide_a)):
+        expected = other
+        for axis in range(other.ndim - tensor.ndim):
+            expected = expected.sum(axis=0)
+        for axis, extent in enumerate(tensor.shape):
+            if extent == 1:
+                expected = expected.sum(axis=axis, keepdims=True)
+        assert_ulps(tensor.grad, expected, 16, shapes)
+
+
+@pytest.mark.parametrize(
+    "pair", list(itertools.combinations([*FLOATS, *INTEGERS, vkml.bool], 2)), ids=str
+)
+def test_promotion(pair: tuple) -> None:
+    order = [
+        vkml.bool,
+        vkml.uint8,
+        vkml.int32,
+        vkml.int64,
+        vkml.float16,
+        vkml.float32,
+        vkml.float64,
+    ]
+    if set(pair) == {vkml.float16, vkml.bfloat16}:
+        expected = vkml.float32
+    elif vkml.bfloat16 in pair:
+        other = pair[0] if pair[1] == vkml.bfloat16 else pair[1]
+        expected = other if other in (vkml.float32, vkml.float64) else vkml.bfloat16
+    else:
+        expected = max(pair, key=order.index)
+    a, b = (vkml.ones(2, dtype=dtype) for dtype in pair)
+    assert vkml.add(a, b).dtype == expected
+    assert vkml.add(b, a).dtype == expected
+
+
+def derivative(reference: Reference, arrays: list[np.ndarray], position: int) -> np.ndarray:
+    """The partial derivative of an elementwise function, by a five-point difference."""
+    x = arrays[position]
+    step = 1e-3 * np.clip(np.abs(x), 1e-2, 1)
+
+    def at(offset: int) -> np.ndarray:
+        moved = list(arrays)
+        moved[position] = x + offset * step
+        return np.asarray(reference.function(*moved), dtype=np.float64)
+
+    return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step)
+
+
+@pytest.mark.parametrize("dtype", [vkml.float32, vkml.float64], ids=str)
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients(name: str, dtype: object, device: object) -> None:
+    row = ROWS[name]
+    reference = REFERENCES[name]
+    tensors = operands(row, (301,), dtype, device)
+    floating = range(1 if name == "where" else 0, row.arity)
+    for position in floating:
+        tensors[position].requires_grad_()
+    result = getattr(vkml, name)(*tensors)
+    cotangent = vkml.tensor(generator(name).uniform(0.5, 1.5, 301), dtype=dtype, device=device)
+    result.backward(cotangent)
+    arrays = [exact(tensor) for tensor in tensors]
+    smooth = np.ones(301, dtype=bool)
+    if reference.kinks is not None:
+        smooth = ~np.asarray(reference.kinks(*arrays))
+    assert smooth.sum() > 150
+    for position in floating:
+        expected = derivative(reference, arrays, position) * exact(cotangent)
+        actual = exact(tensors[position].grad)
+        assert tensors[position].grad.dtype == dtype
+        # Relative to what an error of one unit in the result does to the gradient.
+        scale = np.abs(expected) + np.abs(exact(result)) + 1
+        tolerance = 3e-6 if dtype == vkml.float32 else 1e-8
+        error = np.abs(actual - expected) / scale
+        worst = int(np.argmax(np.where(smooth, error, 0)))
+        assert error[worst] <= tolerance or not smooth[worst], (
+            name,
+            position,
+            [array[worst] for array in arrays],
+            actual[worst],
+            expected[worst],
+        )
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_second_derivatives(name: str) -> None:
+    row = ROWS[name]
+    reference = REFERENCES[name]
+    tensors = operands(row, (101,), vkml.float64, vkml.cpu)
+    last = row.arity - 1 if name in ("where", "clamp") else 0
+    tensors[last].requires_grad_()
+
+    def first_derivative(tensor: object) -> object:
+        arguments = [*tensors[:last], tensor, *tensors[last + 1 :]]
+        result = getattr(vkml, name)(*arguments)
+        return vkml.grad(result.sum(), [tensor], create_graph=True)[0]
+
+    gradient = first_derivative(tensors[last])
+    if not gradient.requires_grad:
+        return  # linear
+    second = exact(vkml.grad(gradient.sum(), [tensors[last]])[0])
+    x = exact(tensors[last])
+    step = 1e-4 * np.clip(np.abs(x), 1e-2, 1)
+
+    def moved(sign: int) -> np.ndarray:
+        tensor = vkml.tensor(x + sign * step, requires_grad=True)
+        return exact(first_derivative(tensor))
+
+    expected = (moved(1) - moved(-1)) / (2 * step)
+    smooth = np.ones(101, dtype=bool)
+    if reference.kinks is not None:
+        smooth = ~np.asarray(reference.kinks(*(exact(tensor) for tensor in tensors)))
+    scale = np.abs(expected) + np.abs(exact(gradient)) + 1
+    assert np.max(np.where(smooth, np.abs(second - expected) / scale, 0)) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["random_uniform", "random_normal"])
+def test_random_numbers_follow_philox(name: str, device: object) -> None:
+    index = vkml.arange(5000, device=device)
+    keys = [vkml.tensor(key, dtype=vkml.int32, device=device) for key in (-123456789, 987654321)]
+    result = getattr(vkml, name)(index, *keys)
+    arrays = [exact(index), *(exact(key) for key in keys)]
+    assert_ulps(result, REFERENCES[name].function(*arrays), ROWS[name].ulps, name)
+
+
+def test_trigonometric_functions_past_their_reach_are_nan(device: object) -> None:
+    x = vkml.tensor([2.0**23, -1e30, 8388607.0], dtype=vkml.float32, device=device)
+    for function in (vkml.sin, vkml.cos, vkml.tan):
+        assert np.isnan(exact(function(x))).tolist() == [True, True, False]
+
+
+OPERATORS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "floor_divide": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "pow": lambda a, b: a**b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+}
+
+
+@pytest.mark.parametrize("name", list(OPERATORS))
+def test_python_operators_with_tensors_and_numbers(name: str, device: object) -> None:
+    operator = OPERATORS[name]
+    arrays = [np.array([1, 5, 3], dtype=np.int32), np.array([2, 5, 1], dtype=np.int32)]
+    a, b = (vkml.tensor(array, device=device) for array in arrays)
+    reference = REFERENCES[name].function
+    assert_ulps(operator(a, b), reference(*arrays), 3, name)
+    assert_ulps(operator(a, 2), reference(arrays[0], np.int32(2)), 3, name)
+    assert_ulps(operator(5, b), reference(np.int32(5), arrays[1]), 3, name)
+    assert operator(a, 2).dtype == operator(a, b).dtype
