@@ -7,10 +7,10 @@ import itertools
 
 import numpy as np
 import pytest
-from checking import FLOATS, assert_ulps, exact
-from elementwise_references import REFERENCES, Reference, StatedRow, stated_rows
 
 import vkml
+from checking import FLOATS, assert_ulps, exact
+from elementwise_references import REFERENCES, Reference, StatedRow, stated_rows
 
 ROWS = {row.name: row for row in stated_rows()}
 NAMES = sorted(ROWS)
@@ -76,7 +76,7 @@ def check_values(row: StatedRow, tensors: list, context: object = "") -> None:
 
 
 def test_every_row_has_a_reference() -> None:
-    assert NAMES == sorted(REFERENCES)
+    assert sorted(REFERENCES) == NAMES
     assert len(NAMES) >= 40
 
 
@@ -214,7 +214,7 @@ def test_broadcasting_of_values_and_gradients(shapes: tuple, device: object) -> 
     wide_a, wide_b = np.broadcast_arrays(exact(a), exact(b))
     for tensor, other in ((a, wide_b), (b, wide_a)):
         expected = other
-        for axis in range(other.ndim - tensor.ndim):
+        for _ in range(other.ndim - tensor.ndim):
             expected = expected.sum(axis=0)
         for axis, extent in enumerate(tensor.shape):
             if extent == 1:
