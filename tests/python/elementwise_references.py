@@ -21,7 +21,7 @@ class Reference:
 
     Attributes:
         function: Takes one array for each operand.
-        kinks: Where the derivative jumps, as a predicate on the operands; gradients are not compared
+        kinks: Where the derivative jumps: a predicate on the operands. Gradients are not compared
             there.
         stated: Operands where the documentation states another value than `function`.
     """
