@@ -132,9 +132,11 @@ void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
                return broadcast_to(x, extents);
              },
              "broadcast_to; -1 keeps an extent.");
-  tensor.def("expand_as", [](const Tensor& x, const Tensor& other) {
-    return broadcast_to(x, Extents(other.shape().extents().begin(), other.shape().extents().end()));
-  });
+  tensor.def("expand_as",
+             [](const Tensor& x, const Tensor& other) {
+               return broadcast_to(x, Extents(other.shape().extents().begin(), other.shape().extents().end()));
+             },
+             nb::arg("other"), "broadcast_to the shape of another tensor.");
   def_both(m, tensor, "contiguous", &contiguous, "Dense row-major memory; the same tensor when it is dense.");
   tensor.def("clone", [](const Tensor& x) { return to_copy(x); }, "A copy of its own, with the gradient passed on.");
 }

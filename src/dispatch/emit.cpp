@@ -212,7 +212,7 @@ class Emitter {
     Expr sum(&builder_, builder_.emit({Opcode::kConstant, type, 0, 0, 0, start}));
     for (int axis = 0; axis < kMaxDims; ++axis) {
       const std::int64_t stride = access.strides[at(axis)];
-      if (stride == 0 || extents[at(axis)] == 1 || shape[at(own)] == 1) continue;
+      if (stride == 0 || extents[at(axis)] == 1 || shape[at(own)] <= 1) continue;
       const std::int64_t step = stride < 0 ? -along(-stride) : along(stride);
       if (step == 0) continue;
       const int target = order_[at(map[at(axis)])];

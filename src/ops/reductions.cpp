@@ -112,7 +112,8 @@ void check_not_empty(const char* op, const Value& x, Axes axes) {
 Value arg_reduce(const OpInfo& op, const Value& x, Axes axes, bool keepdim) {
   if (axes.size() > 1) throw ArgumentError(fmt::format("[{}] takes one axis or none", op.name));
   check_not_empty(op.name, x, axes);
-  return reduce(op, x, axes, keepdim, DType::kI32);
+  const Value numbers = x.dtype() == DType::kBool ? cast(x, DType::kU8) : x;
+  return reduce(op, numbers, axes, keepdim, DType::kI32);
 }
 
 }  // namespace
@@ -138,10 +139,12 @@ Value mean(const Value& x, Axes axes, bool keepdim) {
 
 Value max(const Value& x, Axes axes, bool keepdim) {
   check_not_empty("max", x, axes);
+  if (x.dtype() == DType::kBool) return any(x, axes, keepdim);
   return reduce(kMax, x, axes, keepdim, x.dtype());
 }
 Value min(const Value& x, Axes axes, bool keepdim) {
   check_not_empty("min", x, axes);
+  if (x.dtype() == DType::kBool) return all(x, axes, keepdim);
   return reduce(kMin, x, axes, keepdim, x.dtype());
 }
 Value argmax(const Value& x, Axes axes, bool keepdim) { return arg_reduce(kArgMax, x, axes, keepdim); }
