@@ -16,7 +16,7 @@ import torch.nn.functional as F
 class StripeNet(nn.Module):
     def __init__(self, classes=4):
         super().__init__()
-        self.conv1 = nn.Conv2d(1, 8, kernel_size=3, padding=1)
+        self.conv1 = nn.Conv2d(1, 8, kernel_size=3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(8)
         self.conv2 = nn.Conv2d(8, 16, kernel_size=3)
         self.fc = nn.Linear(16 * 2 * 2, classes)
