@@ -18,7 +18,7 @@ from vkml._vkml import __version__ as __version__
 from vkml.grad_mode import enable_grad as enable_grad
 from vkml.grad_mode import is_grad_enabled as is_grad_enabled
 from vkml.grad_mode import no_grad as no_grad
-from vkml.grad_mode import set_grad_enabled as set_grad_enabled
+from vkml.grad_mode import set_grad_enabled as set_grad_enabled  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from vkml import data as data

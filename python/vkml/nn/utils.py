@@ -52,8 +52,8 @@ def clip_grad_norm_(
 
 def _total_norm(gradients: list[Tensor], norm_type: float) -> Tensor:
     if math.isinf(norm_type):
-        parts = vkml.stack([gradient.abs().max() for gradient in gradients])
-        return parts.max()
+        parts = vkml.stack([gradient.abs().amax() for gradient in gradients])
+        return parts.amax()
     if norm_type == 2.0:
         parts = vkml.stack([(gradient * gradient).sum() for gradient in gradients])
         return parts.sum().sqrt()

@@ -1,0 +1,113 @@
+"""Finishes the type stub that nanobind writes for the native module.
+
+    python finish_stub.py raw.pyi finished.pyi folder_of_the_module
+
+What nanobind cannot know: dtypes named `int`, `float` and `bool`, and casts of those names, shadow
+the built-in types, which therefore are written `builtins.int`; what functions return that choose
+their result at run time; and the exceptions, which call the package `vkml` their home.
+"""
+
+import ast
+import importlib
+import pathlib
+import sys
+from types import ModuleType
+
+SHADOWED = {"bool", "float", "int"}
+WITHOUT_ARGUMENTS = {
+    "Iterator": "Iterator[Tensor]",
+    "tuple": "builtins.tuple[typing.Any, ...]",
+}
+# By name, for functions of the module and methods of Tensor that would return `object`.
+RETURNS = {
+    "dtype": "dtype",
+    "grad": "Tensor | None",
+    "item": "typing.Any",
+    "max": "typing.Any",
+    "min": "typing.Any",
+    "numpy": "np.ndarray[typing.Any, typing.Any]",
+    "realize": "Tensor",
+    "requires_grad_": "Tensor",
+    "tolist": "typing.Any",
+    "__array__": "np.ndarray[typing.Any, typing.Any]",
+}
+
+
+def expression(text: str) -> ast.expr:
+    """The syntax tree of one expression."""
+    return ast.parse(text, mode="eval").body
+
+
+class Annotations(ast.NodeTransformer):
+    """Rewrites the names inside one annotation."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in SHADOWED:
+            return expression(f"builtins.{node.id}")
+        if node.id in WITHOUT_ARGUMENTS:
+            return expression(WITHOUT_ARGUMENTS[node.id])
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
+        node.slice = self.visit(node.slice)
+        return node
+
+
+class Stub(ast.NodeTransformer):
+    """Rewrites the annotations of functions and of variables in classes."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        node.annotation = Annotations().visit(node.annotation)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        annotations = Annotations()
+        parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        for parameter in parameters:
+            if parameter.annotation is not None:
+                parameter.annotation = annotations.visit(parameter.annotation)
+        if node.args.vararg is not None and node.args.vararg.annotation is None:
+            node.args.vararg.annotation = expression("typing.Any")
+        returns = node.returns
+        if isinstance(returns, ast.Name) and returns.id == "object":
+            is_operator = node.name.startswith("__")
+            default = "Tensor" if is_operator else "object"
+            returns = expression(RETURNS.get(node.name, default))
+        node.returns = None if returns is None else annotations.visit(returns)
+        return node
+
+
+def exceptions(module: ModuleType) -> str:
+    """The source of the module's exception classes."""
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Exception)
+    ]
+    return "\n".join(
+        f"class {kind.__name__}({', '.join(base_name(base) for base in kind.__bases__)}):\n"
+        f"    {kind.__doc__!r}"
+        for kind in found
+    )
+
+
+def base_name(base: type) -> str:
+    """How the stub names a base class."""
+    return f"builtins.{base.__name__}" if base.__module__ == "builtins" else base.__name__
+
+
+def main(source: pathlib.Path, target: pathlib.Path, module: ModuleType) -> None:
+    """Rewrite `source` into `target`."""
+    tree = Stub().visit(ast.parse(source.read_text()))
+    head = [node for node in tree.body[:1] if isinstance(node, ast.Expr)]
+    added = ast.parse(
+        "import builtins\nimport typing\nimport numpy as np\n__version__: str\n"
+        + exceptions(module)
+    )
+    tree.body = [*head, *added.body, *tree.body[len(head) :]]
+    target.write_text(ast.unparse(ast.fix_missing_locations(tree)) + "\n")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, sys.argv[3])
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), importlib.import_module("_vkml"))
