@@ -128,14 +128,21 @@ std::vector<VulkanSubmission::Pointer> Runner::dependencies(
   return found;
 }
 
-void Runner::inherit_status(VkCommandBuffer commands, Frame& frame,
-                            const std::vector<VulkanSubmission::Pointer>& dependencies) {
-  if (dependencies.empty()) return;
+StatusReport Runner::inherited_status(std::vector<VulkanSubmission::Pointer>& dependencies) const {
+  if (dependencies.empty()) return {};
   const StatusReport report = dependencies.front()->report();
-  if (report.buffer == VK_NULL_HANDLE) return;  // settled meanwhile
-  VkBufferCopy copy{report.offset, frame.status_offset(), kStatusBytes};
+  if (report.buffer == VK_NULL_HANDLE) {
+    // Somebody has settled it meanwhile.
+    dependencies.front()->wait();
+    dependencies.clear();
+  }
+  return report;
+}
+
+void Runner::copy_status(VkCommandBuffer commands, const StatusReport& from, const Frame& to) {
   const DeviceFunctions& vk = context_->vk();
-  vk.CmdCopyBuffer(commands, report.buffer, frame.control_buffer(), 1, &copy);
+  const VkBufferCopy copy{from.offset, to.status_offset(), kStatusBytes};
+  vk.CmdCopyBuffer(commands, from.buffer, to.control_buffer(), 1, &copy);
   barrier_after_everything(vk, commands);
 }
 
@@ -247,7 +254,7 @@ void Runner::record_step(VkCommandBuffer commands, const Step& step, const Frame
 
 std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
                                         const dispatch::Bindings& bindings, Frame& frame,
-                                        const std::vector<VulkanSubmission::Pointer>& before) {
+                                        const StatusReport& inherited) {
   const DeviceFunctions& vk = context_->vk();
   Queue& queue = context_->queue();
   const std::vector<Place> all_places = places(executable, bindings);
@@ -258,7 +265,7 @@ std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
   VkCommandBuffer commands = frame.begin_commands();
   bound_ = nullptr;
   barrier_after_everything(vk, commands);
-  inherit_status(commands, frame, before);
+  if (inherited.buffer != VK_NULL_HANDLE) copy_status(commands, inherited, frame);
   double seconds = 0;
   std::size_t recorded = 0;
   for (std::size_t i = 0; i < executable.steps().size(); ++i) {
@@ -285,9 +292,11 @@ std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
 VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
                                       const dispatch::Bindings& bindings) {
   if (executable.steps().empty()) return nullptr;
-  std::vector<VulkanSubmission::Pointer> before = dependencies(bindings);
   ensure_arena(executable.arena_bytes());
+  // Acquiring a frame settles what is done, so that its failures are known below.
   std::unique_ptr<Frame> frame = frames_.acquire();
+  std::vector<VulkanSubmission::Pointer> before = dependencies(bindings);
+  const StatusReport inherited = inherited_status(before);
   frame->begin(bindings.scalars.size(), executable.pooled_sets(), executable.pooled_descriptors());
   if (!bindings.scalars.empty()) {
     std::memcpy(frame->scalars(), bindings.scalars.data(),
@@ -295,7 +304,7 @@ VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
   }
   std::uint64_t value = 0;
   try {
-    value = record_and_submit(executable, bindings, *frame, before);
+    value = record_and_submit(executable, bindings, *frame, inherited);
   } catch (...) {
     // Parts may be running: the frame must outlive them.
     context_->queue().drain(10);

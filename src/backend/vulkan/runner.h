@@ -37,11 +37,12 @@ class Runner {
                             const dispatch::Bindings& bindings) const;
   AliasPattern alias_pattern(const dispatch::Bindings& bindings);
   std::vector<VulkanSubmission::Pointer> dependencies(const dispatch::Bindings& bindings) const;
+  /// Where the status is that this run starts from. Clears what turns out to have succeeded, throws
+  /// what turns out to have failed.
+  StatusReport inherited_status(std::vector<VulkanSubmission::Pointer>& dependencies) const;
+  void copy_status(VkCommandBuffer commands, const StatusReport& from, const Frame& to);
   std::uint64_t record_and_submit(VulkanExecutable& executable, const dispatch::Bindings& bindings,
-                                  Frame& frame,
-                                  const std::vector<VulkanSubmission::Pointer>& before);
-  void inherit_status(VkCommandBuffer commands, Frame& frame,
-                      const std::vector<VulkanSubmission::Pointer>& dependencies);
+                                  Frame& frame, const StatusReport& inherited);
   void record_step(VkCommandBuffer commands, const Step& step, const Frame& frame,
                    const std::vector<Place>& places);
   void bind_addresses(const Step& step, const Frame& frame, const std::vector<Place>& places);
