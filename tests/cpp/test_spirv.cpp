@@ -1,0 +1,210 @@
+// Every module that code generation makes for the hand-built kernels is valid SPIR-V, whatever the
+// device offers, and depends on a tensor's layout, not on its size.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+
+#include "backend/vulkan/dispatch_list.h"
+#include "kernel_core_cases.h"
+#include "vkml/core/error.h"
+
+namespace vkml::vulkan {
+namespace {
+
+using oracle::KernelCase;
+
+struct Variant {
+  std::string name;
+  DeviceTraits traits;
+};
+
+/// Software and hardware, addresses and descriptors, everything offered and nothing.
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  for (const bool use_addresses : {false, true}) {
+    for (const bool is_software : {false, true}) {
+      for (const bool is_rich : {false, true}) {
+        DeviceTraits traits;
+        traits.use_addresses = use_addresses;
+        traits.is_software = is_software;
+        traits.has_int64 = traits.has_float64 = is_rich;
+        traits.has_storage8 = traits.has_storage16 = is_rich;
+        traits.has_subgroup_arithmetic = is_rich;
+        if (use_addresses) traits.has_int64 = true;
+        if (is_rich) {
+          traits.subgroup_size = 32;
+          traits.max_workgroup_invocations = 1024;
+          traits.max_shared_bytes = 49152;
+          traits.compute_units = 64;
+        }
+        all.push_back({std::string(use_addresses ? "addresses" : "descriptors") +
+                           (is_software ? ", software" : ", hardware") +
+                           (is_rich ? ", rich" : ", least"),
+                       traits});
+      }
+    }
+  }
+  return all;
+}
+
+/// The kernel with the scratch that it asks for.
+dispatch::ExecutionGraph with_scratch(dispatch::ExecutionGraph graph, const DeviceTraits& traits) {
+  for (dispatch::Kernel& kernel : graph.kernels) {
+    kernel.scratch_bytes = scratch_bytes(kernel, traits);
+    if (kernel.scratch_bytes == 0) continue;
+    kernel.scratch = static_cast<int>(graph.buffers.size());
+    dispatch::Buffer buffer;
+    buffer.bytes = kernel.scratch_bytes;
+    graph.buffers.push_back(buffer);
+  }
+  return graph;
+}
+
+std::string validator() {
+#ifdef VKML_SPIRV_VAL
+  const std::string path = VKML_SPIRV_VAL;
+  if (std::filesystem::exists(path)) return path;
+#endif
+  return {};
+}
+
+/// Validates each distinct module once.
+class Validator {
+ public:
+  Validator()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("vkml_test_spirv_" + std::to_string(std::random_device{}()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Validator() {
+    // Invalid modules stay for inspection.
+    if (std::filesystem::is_empty(folder_)) std::filesystem::remove(folder_);
+  }
+  Validator(const Validator&) = delete;
+  Validator& operator=(const Validator&) = delete;
+
+  /// Empty when the module is valid, otherwise what spirv-val said.
+  std::string check(const ShaderCode& code) {
+    if (!seen_.insert(code.words).second) return {};
+    const auto stem = folder_ / (code.name + "_" + std::to_string(seen_.size()));
+    const std::string module = stem.string() + ".spv", log = stem.string() + ".txt";
+    std::ofstream(module, std::ios::binary)
+        .write(reinterpret_cast<const char*>(code.words.data()),
+               static_cast<std::streamsize>(code.words.size() * 4));
+    const std::string command =
+        "\"" + validator() + "\" --target-env vulkan1.1 \"" + module + "\" > \"" + log + "\" 2>&1";
+    std::string complaint;
+    if (std::system(command.c_str()) != 0) {
+      std::ifstream file(log);
+      complaint.assign(std::istreambuf_iterator<char>(file), {});
+      complaint = code.name + " (" + module + "): " + complaint;
+    } else {
+      std::filesystem::remove(module);
+    }
+    std::filesystem::remove(log);
+    return complaint;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::set<std::vector<std::uint32_t>> seen_;
+};
+
+void expect_valid(const std::vector<KernelCase>& cases) {
+  if (validator().empty()) GTEST_SKIP() << "spirv-val was not found when the tests were configured";
+  Validator spirv_val;
+  for (const Variant& variant : variants()) {
+    for (const KernelCase& test : cases) {
+      SCOPED_TRACE(test.name + ", " + variant.name);
+      const dispatch::ExecutionGraph graph = with_scratch(test.graph, variant.traits);
+      for (const dispatch::Kernel& kernel : graph.kernels) {
+        try {
+          for (const Dispatch& dispatch : generate(kernel, graph, variant.traits)) {
+            EXPECT_EQ(spirv_val.check(*dispatch.code), "");
+            EXPECT_LE(dispatch.code->push_bytes, variant.traits.max_push_bytes);
+            EXPECT_EQ(dispatch.code->buffer_count, dispatch.buffers.size());
+          }
+        } catch (const UnsupportedError& error) {
+          // Only 64-bit arithmetic may be missing.
+          const std::string message = error.what();
+          EXPECT_FALSE(variant.traits.has_int64 && variant.traits.has_float64) << message;
+          EXPECT_NE(message.find("shader"), std::string::npos) << message;
+        }
+      }
+    }
+  }
+}
+
+TEST(Spirv, MapsAreValid) { expect_valid(oracle::map_cases()); }
+TEST(Spirv, ConversionsAreValid) { expect_valid(oracle::conversion_cases()); }
+TEST(Spirv, OpcodesAreValid) { expect_valid(oracle::opcode_cases()); }
+TEST(Spirv, RowsAreValid) { expect_valid(oracle::row_cases()); }
+TEST(Spirv, ReductionsAreValid) { expect_valid(oracle::reduce_cases()); }
+TEST(Spirv, ProductsAreValid) { expect_valid(oracle::matmul_cases()); }
+TEST(Spirv, ConvolutionsAreValid) { expect_valid(oracle::convolution_cases()); }
+TEST(Spirv, PoolsAreValid) { expect_valid(oracle::pool_cases()); }
+TEST(Spirv, IndexingIsValid) { expect_valid(oracle::index_cases()); }
+
+std::vector<std::uint32_t> words_of(const KernelCase& test, const DeviceTraits& traits) {
+  const dispatch::ExecutionGraph graph = with_scratch(test.graph, traits);
+  return generate(graph.kernels[0], graph, traits).at(0).code->words;
+}
+
+TEST(Spirv, MapsDoNotDependOnTheShape) {
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name);
+    const auto kind = dispatch::BufferKind::kInput;
+    EXPECT_EQ(words_of(oracle::multiply_add_case(1000, kind), variant.traits),
+              words_of(oracle::multiply_add_case(123456, kind), variant.traits));
+  }
+}
+
+TEST(Spirv, ProductsDoNotDependOnTheShape) {
+  for (const Variant& variant : variants()) {
+    if (!variant.traits.is_software) continue;
+    SCOPED_TRACE(variant.name);
+    const oracle::MatmulLayout layout;
+    EXPECT_EQ(words_of(oracle::matmul_case({1, 1, 512, 512}, 64, layout), variant.traits),
+              words_of(oracle::matmul_case({1, 1, 1024, 640}, 128, layout), variant.traits));
+  }
+}
+
+TEST(Spirv, EqualKernelsGiveEqualWords) {
+  const Variant variant = variants()[0];
+  const KernelCase test = oracle::matmul_case({2, 3, 9, 12}, 20, {});
+  EXPECT_EQ(words_of(test, variant.traits), words_of(test, variant.traits));
+}
+
+TEST(Spirv, TooManyBuffersAreAnErrorThatSaysSo) {
+  oracle::KernelBuilder b(dispatch::KernelKind::kRegion, {1, 1, 1, 8});
+  oracle::Register sum = b.load(b.dense(DType::kF32, b.kernel.space));
+  for (int i = 0; i < 20; ++i) {
+    const oracle::Register next = b.load(b.dense(DType::kF32, b.kernel.space));
+    sum = b.emit(ops::Opcode::kAdd, ops::ScalarType::kF32, {sum, next});
+  }
+  b.result(DType::kF32, sum);
+  const dispatch::ExecutionGraph graph = b.finish();
+  DeviceTraits traits;
+  traits.use_addresses = traits.has_int64 = true;
+  EXPECT_THROW(generate(graph.kernels[0], graph, traits), UnsupportedError);
+}
+
+TEST(Spirv, ManyStridesStillFit) {
+  // Four transposed operands: more strides than 128 bytes hold. Literals take their place.
+  oracle::KernelBuilder b(dispatch::KernelKind::kRegion, {3, 5, 7, 9});
+  oracle::Register sum = b.load(b.dense(DType::kF32, b.kernel.space));
+  for (int i = 0; i < 9; ++i) {
+    const auto operand = oracle::transposed(b.dense(DType::kF32, {3, 5, 9, 7}));
+    sum = b.emit(ops::Opcode::kAdd, ops::ScalarType::kF32, {sum, b.load(operand)});
+  }
+  b.result(DType::kF32, sum);
+  expect_valid({{"many strides", b.finish(), 0, 0, {}}});
+}
+
+}  // namespace
+}  // namespace vkml::vulkan
