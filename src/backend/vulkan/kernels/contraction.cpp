@@ -16,99 +16,114 @@ constexpr std::uint32_t kVector = 4;
 constexpr std::int64_t kSpanUnit = 16;
 constexpr std::int64_t kShortestSpan = 64;
 
+/// Vectors of sums in a tile up to which the program is written out for each on a software driver.
+constexpr std::uint32_t kUnrolledEpilogues = 4;
+
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-std::int64_t tiles_of(const ContractionSize& size, std::int64_t tile_m, std::int64_t tile_n) {
-  return size.batch * divide_up(size.m, tile_m) * divide_up(size.n, tile_n);
+std::int64_t tiles_of(const ContractionSize& size, const ContractionPlan& plan) {
+  const TileCounts tiles = tile_counts(size, plan);
+  return size.batch * tiles.m * tiles.n;
 }
 
-/// Splits k so that about `wanted` workgroups or invocations have work, while the partial results
-/// stay few.
-void split_sum(const ContractionSize& size, std::int64_t tiles, std::int64_t wanted,
-               ContractionPlan& plan) {
-  const std::int64_t splits = std::min(divide_up(wanted, tiles), size.k / kShortestSpan);
+std::uint32_t sum_bytes(ops::ScalarType type) {
+  return static_cast<std::uint32_t>(vkml::size_of(ops::storage_type(type)));
+}
+
+/// Splits k so that about `wanted` tiles have work, while the parts stay long.
+void split_sum(const ContractionSize& size, std::int64_t wanted, ContractionPlan& plan) {
+  const std::int64_t splits =
+      std::min(divide_up(wanted, tiles_of(size, plan)), size.k / kShortestSpan);
   if (splits < 2) return;
   plan.span = divide_up(divide_up(size.k, splits), kSpanUnit) * kSpanUnit;
   plan.splits = static_cast<std::uint32_t>(divide_up(size.k, plan.span));
 }
 
 /// Adds the partial sums of each element in order, and runs the epilogue.
-Dispatch generate_sum_of_splits(const Context& context, const Contraction& contraction,
-                                const ContractionPlan& plan) {
-  const std::uint32_t size = std::min<std::uint32_t>(context.traits.is_software ? 32 : 128,
-                                                     context.traits.max_workgroup_invocations);
+Dispatch generate_epilogue(const Context& context, const Contraction& contraction,
+                           const ContractionPlan& plan) {
+  const std::uint32_t group = std::min<std::uint32_t>(context.traits.is_software ? 32 : 128,
+                                                      context.traits.max_workgroup_invocations);
   Touches touches;
   touches.core_inputs = false;
   touches.reads_scratch = true;
-  Shader shader(context, "sum_of_splits", {size, 1, 1}, touches);
+  touches.scratch_element_bytes = sum_bytes(context.kernel.core_type);
+  Shader shader(context, "contraction_epilogue", {group, 1, 1}, touches);
   spirv::Builder& b = shader.builder();
-  const ContractionSize& extents = contraction.size;
-  const std::int64_t total = extents.batch * extents.m * extents.n;
+  const ContractionSize& size = contraction.size;
+  const std::int64_t total = size.batch * size.m * size.n;
   const Value count = shader.parameter(total);
-  const Value m_extent = shader.parameter(extents.m), n_extent = shader.parameter(extents.n);
-  const Value end = shader.parameter(total * plan.splits);
+  const Value m_extent = shader.parameter(size.m), n_extent = shader.parameter(size.n);
+  const Value splits = plan.splits > 1 ? shader.parameter(plan.splits) : b.u32(1);
   const Place place = contraction.open_place(shader);
   Epilogue epilogue(shader);
-  const Shader::Base scratch = shader.base_of(shader.scratch_buffer(), 0);
-  const spirv::Type type = value_type(context.kernel.core_type);
-  const bool is_wide = spirv::component_bytes(type.scalar) == 8;
+  const PartialSums partials(shader, size, plan);
 
   const Value element = shader.global_index();
   b.if_then(less(element, count), [&] {
-    const spirv::Variable sum(b, type);
-    sum.store(b.constant(type, 0));
-    b.for_range(element, end, count, [&](Value part) {
-      Value bits = shader.load(scratch, kWord, scratch.offset + part * (is_wide ? 2 : 1));
-      if (is_wide) {
-        const Value high = shader.load(scratch, kWord, scratch.offset + part * 2 + 1);
-        const std::array<Value, 2> words{bits, high};
-        bits = b.compose(words);
-      }
-      sum.store(sum.load() + b.bitcast(bits, type));
-    });
     const Value row = element / n_extent;
-    const Value batch = row / m_extent;
-    epilogue.run(place(batch, row - batch * m_extent, element - row * n_extent), sum.load());
+    const Value n = element - row * n_extent;
+    TilePosition tile;
+    tile.batch = row / m_extent;
+    const Value m = row - tile.batch * m_extent;
+    tile.split = b.u32(0);
+    Value sum = partials.load(tile, m, n);
+    if (plan.splits > 1) {
+      const spirv::Variable total_sum(b, sum.type);
+      total_sum.store(sum);
+      b.for_range(b.u32(1), splits, b.u32(1), [&](Value split) {
+        tile.split = split;
+        total_sum.store(total_sum.load() + partials.load(tile, m, n));
+      });
+      sum = total_sum.load();
+    }
+    epilogue.run(place(tile.batch, m, n), sum);
   });
-  return shader.finish(shader.groups_for(divide_up(total, size)));
+  return shader.finish(shader.groups_for(divide_up(total, group)));
 }
 
 }  // namespace
 
-ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType type,
-                                 const DeviceTraits& traits) {
+TileCounts tile_counts(const ContractionSize& size, const ContractionPlan& plan) {
+  return {divide_up(size.m, std::int64_t{plan.tile.m} * plan.threads_m),
+          divide_up(size.n, std::int64_t{plan.tile.n} * plan.threads_n)};
+}
+
+ContractionPlan plan_contraction(const ContractionSize& size, const DeviceTraits& traits) {
   ContractionPlan plan;
   const std::uint32_t rows = size.m >= 16 ? 16 : std::bit_ceil(static_cast<std::uint32_t>(size.m));
   if (traits.is_software) {
-    // Two threads of eight lanes: 64 tiles keep them busy. Larger tiles reuse what they load.
+    // Eight lanes a thread, and some workgroups for each. Larger tiles reuse what they load.
     const std::int64_t wanted = std::int64_t{traits.compute_units} * 16;
     for (const std::uint32_t edge : {16u, 8u, 4u}) {
       plan.tile = {std::min(rows, edge), edge};
-      if (tiles_of(size, plan.tile.m, plan.tile.n) >= wanted) break;
+      if (tiles_of(size, plan) >= wanted) break;
     }
-    split_sum(size, tiles_of(size, plan.tile.m, plan.tile.n), wanted, plan);
+    split_sum(size, wanted, plan);
+    plan.uses_scratch = plan.splits > 1 || plan.tile.m * plan.tile.n / kVector > kUnrolledEpilogues;
     return plan;
   }
   plan.tile = {std::min(rows, 4u), 4};
-  const std::int64_t lanes = std::int64_t{traits.compute_units} * 128;
-  split_sum(size, tiles_of(size, plan.tile.m, plan.tile.n), lanes, plan);
-  static_cast<void>(type);
+  split_sum(size, std::int64_t{traits.compute_units} * 128, plan);
+  plan.uses_scratch = plan.splits > 1;
   return plan;
 }
 
 std::int64_t contraction_scratch_bytes(const ContractionSize& size, ops::ScalarType type,
                                        const DeviceTraits& traits) {
-  const ContractionPlan plan = plan_contraction(size, type, traits);
-  if (plan.splits < 2) return 0;
-  const auto bytes = static_cast<std::int64_t>(size_of(ops::storage_type(type)));
-  return size.batch * size.m * size.n * plan.splits * bytes;
+  const ContractionPlan plan = plan_contraction(size, traits);
+  if (!plan.uses_scratch) return 0;
+  const TileCounts tiles = tile_counts(size, plan);
+  const std::int64_t rows = tiles.m * plan.tile.m * plan.threads_m;
+  const std::int64_t columns = tiles.n * plan.tile.n * plan.threads_n;
+  return size.batch * rows * columns * plan.splits * sum_bytes(type);
 }
 
-Touches contraction_touches(const ContractionPlan& plan) {
+Touches contraction_touches(const ContractionPlan& plan, ops::ScalarType type) {
   Touches touches;
-  const bool is_split = plan.splits > 1;
-  touches.loads = touches.stores = !is_split;
-  touches.writes_scratch = is_split;
+  touches.loads = touches.stores = !plan.uses_scratch;
+  touches.writes_scratch = plan.uses_scratch;
+  touches.scratch_element_bytes = sum_bytes(type);
   return touches;
 }
 
@@ -138,17 +153,48 @@ Value Accumulators::load(std::uint32_t row, std::uint32_t group) const {
   return values_[row * groups() + group].load();
 }
 
+namespace {
+
+dispatch::Operand scratch_operand(const dispatch::Kernel& kernel) {
+  dispatch::Operand operand;
+  operand.buffer = kernel.scratch;
+  operand.dtype = ops::storage_type(kernel.core_type);
+  return operand;
+}
+
+}  // namespace
+
+PartialSums::PartialSums(Shader& shader, const ContractionSize& size, const ContractionPlan& plan)
+    : shader_(shader), elements_(shader, scratch_operand(shader.context().kernel)) {
+  const TileCounts tiles = tile_counts(size, plan);
+  batch_extent_ = size.batch == 1 ? shader.builder().u32(1) : shader.parameter(size.batch);
+  rows_ = shader.parameter(tiles.m * plan.tile.m * plan.threads_m);
+  columns_ = shader.parameter(tiles.n * plan.tile.n * plan.threads_n);
+}
+
+Value PartialSums::place(const TilePosition& tile, Value m, Value n) const {
+  const Value matrix = tile.split * batch_extent_ + tile.batch;
+  return (matrix * rows_ + m) * columns_ + n;
+}
+
+void PartialSums::store4(const TilePosition& tile, Value m, Value n, Value sums) const {
+  elements_.store4(place(tile, m, n), sums);
+}
+
+Value PartialSums::load(const TilePosition& tile, Value m, Value n) const {
+  return elements_.load(place(tile, m, n));
+}
+
 ContractionOutput::ContractionOutput(Shader& shader, const Contraction& contraction,
                                      const ContractionPlan& plan)
     : shader_(shader),
       b_(shader.builder()),
-      is_split_(plan.splits > 1),
+      uses_scratch_(plan.uses_scratch),
       four_in_row_(contraction.four_in_row) {
   m_extent_ = shader.parameter(contraction.size.m);
   n_extent_ = shader.parameter(contraction.size.n);
-  if (is_split_) {
-    batch_extent_ = shader.parameter(contraction.size.batch);
-    scratch_ = shader.base_of(shader.scratch_buffer(), 0);
+  if (uses_scratch_) {
+    partials_ = std::make_unique<PartialSums>(shader, contraction.size, plan);
   } else {
     place_ = contraction.open_place(shader);
     epilogue_ = std::make_unique<Epilogue>(shader);
@@ -156,43 +202,33 @@ ContractionOutput::ContractionOutput(Shader& shader, const Contraction& contract
 }
 
 void ContractionOutput::write4(const TilePosition& tile, Value m, Value n, Value sums) {
+  if (uses_scratch_) {
+    partials_->store4(tile, m, n, sums);
+    return;
+  }
   b_.if_then(logical_and(less(m, m_extent_), less(n, n_extent_)), [&] {
-    if (!is_split_ && four_in_row_) {
+    if (four_in_row_) {
       epilogue_->run4(place_(tile.batch, m, n), sums);
       return;
     }
     for (std::uint32_t k = 0; k < kVector; ++k) {
       const Value column = n + k;
-      const Value sum = b_.component(sums, static_cast<int>(k));
       b_.if_then(less(column, n_extent_), [&] {
-        if (is_split_) {
-          write_partial(tile, m, column, sum);
-        } else {
-          epilogue_->run(place_(tile.batch, m, column), sum);
-        }
+        epilogue_->run(place_(tile.batch, m, column), b_.component(sums, static_cast<int>(k)));
       });
     }
   });
 }
 
-void ContractionOutput::write_partial(const TilePosition& tile, Value m, Value n, Value sum) {
-  const Value row = (tile.split * batch_extent_ + tile.batch) * m_extent_ + m;
-  const bool is_wide = spirv::component_bytes(sum.type.scalar) == 8;
-  const Value element = row * n_extent_ + n;
-  const Value bits = b_.bitcast(sum, is_wide ? kWord2 : kWord);
-  for (std::uint32_t i = 0; i < (is_wide ? 2u : 1u); ++i) {
-    shader_.store(scratch_, kWord, scratch_.offset + element * (is_wide ? 2 : 1) + i,
-                  b_.component(bits, static_cast<int>(i)));
-  }
-}
-
 std::vector<Dispatch> generate_contraction(const Context& context, const Contraction& contraction) {
-  ContractionPlan plan =
-      plan_contraction(contraction.size, context.kernel.core_type, context.traits);
-  if (context.kernel.scratch < 0) plan.splits = 1;
+  ContractionPlan plan = plan_contraction(contraction.size, context.traits);
+  if (context.kernel.scratch < 0) {
+    plan.splits = 1;
+    plan.uses_scratch = false;
+  }
   std::vector<Dispatch> dispatches;
   dispatches.push_back(generate_direct_contraction(context, contraction, plan));
-  if (plan.splits > 1) dispatches.push_back(generate_sum_of_splits(context, contraction, plan));
+  if (plan.uses_scratch) dispatches.push_back(generate_epilogue(context, contraction, plan));
   return dispatches;
 }
 

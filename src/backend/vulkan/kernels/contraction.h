@@ -70,10 +70,18 @@ struct ContractionPlan {
   std::uint32_t threads_m = 1, threads_n = 1;  // tiled: invocations of a workgroup
   std::uint32_t splits = 1;
   std::int64_t span = 0;  // of k, for one split
+  /// Sums go to scratch, and a second dispatch runs the epilogue: when the sum is split, and for
+  /// tiles so large that the program, written out for each element, would take long to compile.
+  bool uses_scratch = false;
 };
 
-ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType type,
-                                 const DeviceTraits& traits);
+/// How many tiles of an invocation (direct) or a workgroup (tiled) cover the result.
+struct TileCounts {
+  std::int64_t m = 1, n = 1;
+};
+TileCounts tile_counts(const ContractionSize& size, const ContractionPlan& plan);
+
+ContractionPlan plan_contraction(const ContractionSize& size, const DeviceTraits& traits);
 std::int64_t contraction_scratch_bytes(const ContractionSize& size, ops::ScalarType type,
                                        const DeviceTraits& traits);
 
@@ -117,7 +125,24 @@ class Accumulators {
   std::vector<spirv::Variable> values_;
 };
 
-/// Hands finished sums on: to the epilogue, or to scratch when the sum is split.
+/// Sums in scratch: matrices of whole tiles, one after the other by split and batch.
+class PartialSums {
+ public:
+  PartialSums(Shader& shader, const ContractionSize& size, const ContractionPlan& plan);
+
+  /// Four neighbours from `n`, a multiple of 4, on.
+  void store4(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sums) const;
+  spirv::Value load(const TilePosition& tile, spirv::Value m, spirv::Value n) const;
+
+ private:
+  spirv::Value place(const TilePosition& tile, spirv::Value m, spirv::Value n) const;
+
+  Shader& shader_;
+  Elements elements_;
+  spirv::Value batch_extent_, rows_, columns_;
+};
+
+/// Hands finished sums on: to the epilogue, or to scratch.
 class ContractionOutput {
  public:
   ContractionOutput(Shader& shader, const Contraction& contraction, const ContractionPlan& plan);
@@ -129,20 +154,18 @@ class ContractionOutput {
   void write4(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sums);
 
  private:
-  void write_partial(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sum);
-
   Shader& shader_;
   spirv::Builder& b_;
-  bool is_split_;
+  bool uses_scratch_;
   bool four_in_row_;
   Place place_;
   std::unique_ptr<Epilogue> epilogue_;
-  Shader::Base scratch_;
-  spirv::Value m_extent_, n_extent_, batch_extent_;
+  std::unique_ptr<PartialSums> partials_;
+  spirv::Value m_extent_, n_extent_;
 };
 
 /// What a dispatch of an engine touches under such a plan.
-Touches contraction_touches(const ContractionPlan& plan);
+Touches contraction_touches(const ContractionPlan& plan, ops::ScalarType type);
 
 Dispatch generate_direct_contraction(const Context& context, const Contraction& contraction,
                                      const ContractionPlan& plan);

@@ -62,8 +62,9 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
   if (touches.loads) declare(kernel.loads, false);
   if (touches.stores) declare(kernel.stores, true);
   if (touches.reads_scratch || touches.writes_scratch) {
-    scratch_ = add_buffer({BufferUse::Kind::kPlanBuffer, kernel.scratch, 4, touches.reads_scratch,
-                           touches.writes_scratch});
+    scratch_ =
+        add_buffer({BufferUse::Kind::kPlanBuffer, kernel.scratch, touches.scratch_element_bytes,
+                    touches.reads_scratch, touches.writes_scratch});
   }
   if (uses(kernel, ops::Opcode::kScalar)) {
     scalars_ = add_buffer({BufferUse::Kind::kScalars, -1, 4, true, false});

@@ -31,6 +31,7 @@ struct Touches {
   bool stores = true;
   bool reads_scratch = false;
   bool writes_scratch = false;
+  std::uint32_t scratch_element_bytes = 4;
 };
 
 /// What a memory access moves at once.
