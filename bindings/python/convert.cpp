@@ -43,7 +43,7 @@ Tensor operand_from(nb::handle object, const char* op) {
   const Tensor* tensor = nullptr;
   if (nb::try_cast(object, tensor) && tensor != nullptr) return *tensor;
   if (PyBool_Check(object.ptr())) return Tensor(object.ptr() == Py_True);
-  if (PyFloat_Check(object.ptr())) return Tensor(PyFloat_AS_DOUBLE(object.ptr()));
+  if (PyFloat_Check(object.ptr())) return Tensor(PyFloat_AsDouble(object.ptr()));
   if (PyLong_Check(object.ptr())) return Tensor(integer_from(op, object));
   if (nb::hasattr(object, "__array__") || nb::isinstance<nb::sequence>(object)) {
     return tensor_from(object, std::nullopt, default_device());
