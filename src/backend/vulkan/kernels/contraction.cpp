@@ -89,29 +89,77 @@ TileCounts tile_counts(const ContractionSize& size, const ContractionPlan& plan)
           divide_up(size.n, std::int64_t{plan.tile.n} * plan.threads_n)};
 }
 
-ContractionPlan plan_contraction(const ContractionSize& size, const DeviceTraits& traits) {
+namespace {
+
+/// Tiles of a workgroup in shared memory, the largest (which reuses most) first.
+struct WorkgroupTile {
+  RegisterTile tile;
+  std::uint32_t threads_m, threads_n;
+};
+constexpr WorkgroupTile kWorkgroupTiles[] = {
+    {{8, 16}, 16, 8},  // 128 x 128
+    {{8, 8}, 8, 16},   // 64 x 128
+    {{8, 8}, 8, 8},    // 64 x 64
+    {{4, 4}, 8, 8},    // 32 x 32
+};
+
+bool fits(const WorkgroupTile& candidate, const DeviceTraits& traits) {
+  const std::uint32_t rows = candidate.tile.m * candidate.threads_m;
+  const std::uint32_t columns = candidate.tile.n * candidate.threads_n;
+  const std::uint32_t shared = 2 * kTiledDepth * (rows + columns) * 4;
+  return candidate.threads_m * candidate.threads_n <= traits.max_workgroup_invocations &&
+         shared <= traits.max_shared_bytes;
+}
+
+/// The largest tile that gives every compute unit a workgroup; the smallest, with the sum split,
+/// where none does.
+void choose_workgroup_tile(const ContractionSize& size, const DeviceTraits& traits,
+                           ContractionPlan& plan) {
+  plan.is_tiled = true;
+  for (const WorkgroupTile& candidate : kWorkgroupTiles) {
+    if (!fits(candidate, traits)) continue;
+    plan.tile = candidate.tile;
+    plan.threads_m = candidate.threads_m;
+    plan.threads_n = candidate.threads_n;
+    if (tiles_of(size, plan) >= traits.compute_units) return;
+  }
+  split_sum(size, traits.compute_units, plan);
+}
+
+void choose_software_tile(const ContractionSize& size, const DeviceTraits& traits,
+                          std::uint32_t rows, ContractionPlan& plan) {
+  // Eight lanes a thread, and some workgroups for each. Larger tiles reuse what they load.
+  const std::int64_t wanted = std::int64_t{traits.compute_units} * 16;
+  for (const std::uint32_t edge : {16u, 8u, 4u}) {
+    plan.tile = {std::min(rows, edge), edge};
+    if (tiles_of(size, plan) >= wanted) break;
+  }
+  split_sum(size, wanted, plan);
+  plan.uses_scratch = plan.tile.m * plan.tile.n / kVector > kUnrolledEpilogues;
+}
+
+}  // namespace
+
+ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType type,
+                                 const DeviceTraits& traits) {
   ContractionPlan plan;
   const std::uint32_t rows = size.m >= 16 ? 16 : std::bit_ceil(static_cast<std::uint32_t>(size.m));
+  const bool is_large = size.m >= 16 && size.n >= 16;
   if (traits.is_software) {
-    // Eight lanes a thread, and some workgroups for each. Larger tiles reuse what they load.
-    const std::int64_t wanted = std::int64_t{traits.compute_units} * 16;
-    for (const std::uint32_t edge : {16u, 8u, 4u}) {
-      plan.tile = {std::min(rows, edge), edge};
-      if (tiles_of(size, plan) >= wanted) break;
-    }
-    split_sum(size, wanted, plan);
-    plan.uses_scratch = plan.splits > 1 || plan.tile.m * plan.tile.n / kVector > kUnrolledEpilogues;
-    return plan;
+    choose_software_tile(size, traits, rows, plan);
+  } else if (type == ops::ScalarType::kF32 && is_large && fits(kWorkgroupTiles[3], traits)) {
+    choose_workgroup_tile(size, traits, plan);
+  } else {
+    plan.tile = {std::min(rows, 4u), 4};
+    split_sum(size, std::int64_t{traits.compute_units} * 128, plan);
   }
-  plan.tile = {std::min(rows, 4u), 4};
-  split_sum(size, std::int64_t{traits.compute_units} * 128, plan);
-  plan.uses_scratch = plan.splits > 1;
+  plan.uses_scratch |= plan.splits > 1;
   return plan;
 }
 
 std::int64_t contraction_scratch_bytes(const ContractionSize& size, ops::ScalarType type,
                                        const DeviceTraits& traits) {
-  const ContractionPlan plan = plan_contraction(size, traits);
+  const ContractionPlan plan = plan_contraction(size, type, traits);
   if (!plan.uses_scratch) return 0;
   const TileCounts tiles = tile_counts(size, plan);
   const std::int64_t rows = tiles.m * plan.tile.m * plan.threads_m;
@@ -221,13 +269,15 @@ void ContractionOutput::write4(const TilePosition& tile, Value m, Value n, Value
 }
 
 std::vector<Dispatch> generate_contraction(const Context& context, const Contraction& contraction) {
-  ContractionPlan plan = plan_contraction(contraction.size, context.traits);
+  ContractionPlan plan =
+      plan_contraction(contraction.size, context.kernel.core_type, context.traits);
   if (context.kernel.scratch < 0) {
     plan.splits = 1;
     plan.uses_scratch = false;
   }
   std::vector<Dispatch> dispatches;
-  dispatches.push_back(generate_direct_contraction(context, contraction, plan));
+  dispatches.push_back(plan.is_tiled ? generate_tiled_contraction(context, contraction, plan)
+                                     : generate_direct_contraction(context, contraction, plan));
   if (plan.uses_scratch) dispatches.push_back(generate_epilogue(context, contraction, plan));
   return dispatches;
 }

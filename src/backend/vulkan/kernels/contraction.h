@@ -31,6 +31,8 @@ class ContractionOperand {
   enum class Dense : std::uint8_t { kNone, kOuter, kInner };
   virtual Dense dense() const { return Dense::kNone; }
   virtual spirv::Value is_aligned() const = 0;
+  /// Whether neighbours in memory are neighbours along k.
+  virtual bool inner_is_nearest() const { return false; }
 
   /// Called once, before positions are asked for.
   virtual void set_batch(spirv::Value batch) = 0;
@@ -75,13 +77,17 @@ struct ContractionPlan {
   bool uses_scratch = false;
 };
 
+/// Steps along k of the tiled engine.
+inline constexpr std::uint32_t kTiledDepth = 16;
+
 /// How many tiles of an invocation (direct) or a workgroup (tiled) cover the result.
 struct TileCounts {
   std::int64_t m = 1, n = 1;
 };
 TileCounts tile_counts(const ContractionSize& size, const ContractionPlan& plan);
 
-ContractionPlan plan_contraction(const ContractionSize& size, const DeviceTraits& traits);
+ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType type,
+                                 const DeviceTraits& traits);
 std::int64_t contraction_scratch_bytes(const ContractionSize& size, ops::ScalarType type,
                                        const DeviceTraits& traits);
 

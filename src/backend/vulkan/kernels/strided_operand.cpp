@@ -69,7 +69,8 @@ class StridedOperand : public ContractionOperand {
         batch_(shader, layout.batch),
         outer_(shader, layout.outer),
         inner_(shader, layout.inner),
-        batch_offset_(shader.builder().u32(0)) {
+        batch_offset_(shader.builder().u32(0)),
+        inner_is_nearest_(layout.inner.back().stride == 1) {
     const auto all_aligned = [](const std::vector<IndexAxis>& axes) {
       return std::all_of(axes.begin(), axes.end(), has_aligned_stride);
     };
@@ -81,6 +82,7 @@ class StridedOperand : public ContractionOperand {
 
   Dense dense() const override { return dense_; }
   Value is_aligned() const override { return elements_.is_aligned(); }
+  bool inner_is_nearest() const override { return inner_is_nearest_; }
   void set_batch(Value batch) override { batch_offset_ = batch_.offset(batch); }
   Position outer(Value index) override { return {batch_offset_ + outer_.offset(index)}; }
   Position inner(Value index) override { return {inner_.offset(index)}; }
@@ -95,6 +97,7 @@ class StridedOperand : public ContractionOperand {
   Elements elements_;
   StridedIndex batch_, outer_, inner_;
   Value batch_offset_;
+  bool inner_is_nearest_;
   Dense dense_ = Dense::kNone;
 };
 
