@@ -337,7 +337,9 @@ def test_random_numbers_follow_philox(name: str, device: object) -> None:
     assert_ulps(result, REFERENCES[name].function(*arrays), ROWS[name].ulps, name)
 
 
-@pytest.mark.skipif(os.environ.get("VKML_REFERENCE") == "1", reason="the reference has no such reach")
+@pytest.mark.skipif(
+    os.environ.get("VKML_REFERENCE") == "1", reason="the reference has no such reach"
+)
 def test_trigonometric_functions_past_their_reach_are_nan(device: object) -> None:
     x = vkml.tensor([2.0**23, -1e30, 8388607.0], dtype=vkml.float32, device=device)
     for function in (vkml.sin, vkml.cos, vkml.tan):

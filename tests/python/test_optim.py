@@ -280,3 +280,21 @@ def test_two_schedules_work_on_one_optimizer():
         for schedule in schedules:
             schedule.step()
     assert optimizer.param_groups[0]["lr"] == pytest.approx(0.25 * 0.1)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_schedules_and_sliding_batches_compile_nothing_new(name, device):
+    kind, _, settings = CASES[name]
+    settings = {key: value for key, value in settings.items() if key != "decoupled"}
+    x = vkml.tensor(inputs((64, 3), -1, 1), device=device)
+    model = nn.Linear(3, 2, device=device)
+    optimizer = kind(model.parameters(), **settings)
+    schedule = lr_scheduler.CosineAnnealingLR(optimizer, 20)
+    misses = []
+    for step in range(8):
+        optimizer.zero_grad()
+        (model(x[8 * step : 8 * step + 8]) ** 2).mean().backward()
+        optimizer.step()
+        schedule.step()
+        misses.append(vkml.cache_info(device).misses)
+    assert len(set(misses[1:])) == 1

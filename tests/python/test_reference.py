@@ -19,7 +19,17 @@ HERE = Path(__file__).parent
 def test_on_the_reference(file: str) -> None:
     if os.environ.get("VKML_REFERENCE") == "1":
         pytest.skip("this is that process")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file, "-k", "not vulkan"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        file,
+        "-k",
+        "not vulkan",
+    ]
     environment = {**os.environ, "VKML_REFERENCE": "1"}
     environment.pop("PYTEST_XDIST_WORKER", None)
     result = subprocess.run(
