@@ -78,7 +78,6 @@ Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, 
         fmt::format("[pad] {} pairs of amounts for rank {}", amounts.size(), x.rank()));
   }
   ExtentList padded;
-  ExtentList dense_strides;
   Value inner = x;
   std::array<std::int64_t, kMaxDims> starts{};
   for (int axis = 0; axis < x.rank(); ++axis) {

@@ -177,7 +177,7 @@ TEST(CpuMap, BooleanAndWideScalars) {
   build.result(DType::kF64, build.emit(Opcode::kSelect, ScalarType::kF64, {yes, x, wide}));
   const auto graph = build.finish();
   Memory memory = random_memory(graph);
-  for (const std::uint64_t flag : {0, 1}) {
+  for (const std::uint64_t flag : {0U, 1U}) {
     memory.scalars = {flag, std::bit_cast<std::uint64_t>(0.1)};
     check(graph, memory);
   }

@@ -213,7 +213,7 @@ dispatch::Operand scratch_operand(const dispatch::Kernel& kernel) {
 }  // namespace
 
 PartialSums::PartialSums(Shader& shader, const ContractionSize& size, const ContractionPlan& plan)
-    : shader_(shader), elements_(shader, scratch_operand(shader.context().kernel)) {
+    : elements_(shader, scratch_operand(shader.context().kernel)) {
   const TileCounts tiles = tile_counts(size, plan);
   batch_extent_ = size.batch == 1 ? shader.builder().u32(1) : shader.parameter(size.batch);
   rows_ = shader.parameter(tiles.m * plan.tile.m * plan.threads_m);
@@ -235,8 +235,7 @@ Value PartialSums::load(const TilePosition& tile, Value m, Value n) const {
 
 ContractionOutput::ContractionOutput(Shader& shader, const Contraction& contraction,
                                      const ContractionPlan& plan)
-    : shader_(shader),
-      b_(shader.builder()),
+    : b_(shader.builder()),
       uses_scratch_(plan.uses_scratch),
       four_in_row_(contraction.four_in_row) {
   m_extent_ = shader.parameter(contraction.size.m);

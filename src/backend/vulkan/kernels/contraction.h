@@ -143,7 +143,6 @@ class PartialSums {
  private:
   spirv::Value place(const TilePosition& tile, spirv::Value m, spirv::Value n) const;
 
-  Shader& shader_;
   Elements elements_;
   spirv::Value batch_extent_, rows_, columns_;
 };
@@ -160,7 +159,6 @@ class ContractionOutput {
   void write4(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sums);
 
  private:
-  Shader& shader_;
   spirv::Builder& b_;
   bool uses_scratch_;
   bool four_in_row_;

@@ -43,7 +43,6 @@ class MapKernel {
   void compute(Value element, int components);
   void compute_vector(Value element);
 
-  const Context& context_;
   const dispatch::Kernel& kernel_;
   std::vector<const dispatch::Operand*> operands_;  // stores, then loads
   CollapsedSpace space_;
@@ -67,8 +66,7 @@ std::uint32_t workgroup_size(const DeviceTraits& traits) {
 }
 
 MapKernel::MapKernel(const Context& context)
-    : context_(context),
-      kernel_(context.kernel),
+    : kernel_(context.kernel),
       operands_(stores_then_loads(kernel_)),
       space_(collapse(kernel_.space, operands_, coordinate_axes(kernel_), true)),
       vectors_(may_use_vectors()),

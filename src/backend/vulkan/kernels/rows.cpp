@@ -46,8 +46,7 @@ const char* name_of(RowKernel::Stage stage) {
 
 RowKernel::RowKernel(const Context& context, const RowSpaces& spaces, const RowPlan& plan,
                      Stage stage)
-    : context_(context),
-      kernel_(context.kernel),
+    : kernel_(context.kernel),
       spaces_(spaces),
       plan_(plan),
       stage_(stage),

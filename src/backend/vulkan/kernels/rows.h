@@ -65,7 +65,6 @@ class RowKernel {
                       const std::vector<Partial>& partials);
   void store_outputs(std::vector<Chunk>& held, int components);
 
-  const Context& context_;
   const dispatch::Kernel& kernel_;
   const RowSpaces& spaces_;
   const RowPlan& plan_;
