@@ -31,26 +31,31 @@ void bind_context(nb::module_& m) {
       .def_ro("features", &DeviceDescription::features)
       .def("__repr__", [](const DeviceDescription& d) {
         return "DeviceInfo(" + to_string(d.device) + ", " + d.name + ", " + d.driver + ", " +
-               std::to_string(d.memory_bytes >> 20) + " MiB" + (d.is_software ? ", software)" : ")");
+               std::to_string(d.memory_bytes >> 20) + " MiB" +
+               (d.is_software ? ", software)" : ")");
       });
-  m.def("devices", &devices, Release(), "Every device here, the CPU first. A driver that fails is left out.");
-  m.def("set_default_device", [](nb::handle device) { set_default_device(device_from(device)); },
-        nb::arg("device"), "Where tensors are made when no device is given.");
+  m.def("devices", &devices, Release(),
+        "Every device here, the CPU first. A driver that fails is left out.");
+  m.def(
+      "set_default_device", [](nb::handle device) { set_default_device(device_from(device)); },
+      nb::arg("device"), "Where tensors are made when no device is given.");
   m.def("default_device", &default_device, "Where tensors are made when no device is given.");
-  m.def("synchronize",
-        [](nb::handle device) {
-          if (device.is_none()) {
-            const nb::gil_scoped_release release;
-            synchronize();
-          } else {
-            const Device d = device_from(device);
-            const nb::gil_scoped_release release;
-            synchronize(d);
-          }
-        },
-        nb::arg("device") = nb::none(), "Waits for everything submitted to a device, or to all.");
-  m.def("allocated_bytes", [](nb::handle device) { return allocated_bytes(device_from(device)); },
-        nb::arg("device") = nb::none(), "Bytes that a device's backend holds.");
+  m.def(
+      "synchronize",
+      [](nb::handle device) {
+        if (device.is_none()) {
+          const nb::gil_scoped_release release;
+          synchronize();
+        } else {
+          const Device d = device_from(device);
+          const nb::gil_scoped_release release;
+          synchronize(d);
+        }
+      },
+      nb::arg("device") = nb::none(), "Waits for everything submitted to a device, or to all.");
+  m.def(
+      "allocated_bytes", [](nb::handle device) { return allocated_bytes(device_from(device)); },
+      nb::arg("device") = nb::none(), "Bytes that a device's backend holds.");
 
   nb::class_<CacheInfo>(m, "CacheInfo", "Plans looked up and compiled, kernels run.")
       .def_ro("hits", &CacheInfo::hits)
@@ -59,12 +64,15 @@ void bind_context(nb::module_& m) {
       .def_ro("kernels", &CacheInfo::kernels)
       .def("__repr__", [](const CacheInfo& c) {
         return "CacheInfo(hits=" + std::to_string(c.hits) + ", misses=" + std::to_string(c.misses) +
-               ", plans=" + std::to_string(c.plans) + ", kernels=" + std::to_string(c.kernels) + ")";
+               ", plans=" + std::to_string(c.plans) + ", kernels=" + std::to_string(c.kernels) +
+               ")";
       });
-  m.def("cache_info", [](nb::handle device) { return cache_info(device_from(device)); },
-        nb::arg("device") = nb::none(), "Statistics of a device's plan cache.");
-  m.def("clear_cache", [](nb::handle device) { clear_cache(device_from(device)); },
-        nb::arg("device") = nb::none(), "Forgets a device's compiled plans.");
+  m.def(
+      "cache_info", [](nb::handle device) { return cache_info(device_from(device)); },
+      nb::arg("device") = nb::none(), "Statistics of a device's plan cache.");
+  m.def(
+      "clear_cache", [](nb::handle device) { clear_cache(device_from(device)); },
+      nb::arg("device") = nb::none(), "Forgets a device's compiled plans.");
   m.def("set_coverage", &set_coverage, nb::arg("mode"), "Counts evaluated operators from now on.");
   m.def("coverage", &coverage, "How often each operator ran, by device and name.");
   m.def("clear_coverage", &clear_coverage, "Sets the counts of coverage() back.");

@@ -63,7 +63,8 @@ Extents axes_from(const char* op, nb::handle dim, nb::handle axis) {
 Extents extents_from(nb::handle object) { return integers_from("shape", object); }
 
 Extents extents_from(const nb::args& args) {
-  if (args.size() == 1 && nb::isinstance<nb::sequence>(args[0])) return extents_from(nb::handle(args[0]));
+  if (args.size() == 1 && nb::isinstance<nb::sequence>(args[0]))
+    return extents_from(nb::handle(args[0]));
   Extents extents;
   for (const nb::handle item : args) extents.push_back(integer_from("shape", item));
   return extents;
@@ -92,7 +93,8 @@ IndexPart index_part(nb::handle object) {
   if (object.ptr() == Py_Ellipsis) return IndexEllipsis{};
   if (PySlice_Check(object.ptr())) {
     const std::optional<std::int64_t> step = bound_from(object.attr("step"));
-    return IndexSlice{bound_from(object.attr("start")), bound_from(object.attr("stop")), step.value_or(1)};
+    return IndexSlice{bound_from(object.attr("start")), bound_from(object.attr("stop")),
+                      step.value_or(1)};
   }
   if (PyBool_Check(object.ptr()) || !PyIndex_Check(object.ptr())) {
     throw IndexError("[getitem] takes integers, slices, None, ... and integer tensors, not " +

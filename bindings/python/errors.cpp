@@ -46,8 +46,8 @@ void bind_errors(nb::module_& m) {
       {"IndexError", "An index outside its axis.", PyExc_IndexError, matches<IndexError>},
       {"ArgumentError", "An argument with an impossible value.", PyExc_ValueError,
        matches<ArgumentError>},
-      {"UnsupportedError", "An operator that this device cannot evaluate.", PyExc_NotImplementedError,
-       matches<UnsupportedError>},
+      {"UnsupportedError", "An operator that this device cannot evaluate.",
+       PyExc_NotImplementedError, matches<UnsupportedError>},
       {"OutOfMemoryError", "Memory that the device could not give.", PyExc_MemoryError,
        matches<OutOfMemoryError>},
       {"AutogradError", "A gradient that cannot be computed.", PyExc_RuntimeError,
@@ -62,7 +62,8 @@ void bind_errors(nb::module_& m) {
   for (Binding& binding : bindings()) {
     const nb::object bases = nb::steal(PyTuple_Pack(2, base, binding.builtin));
     const std::string name = std::string("vkml.") + binding.name;
-    binding.type = PyErr_NewExceptionWithDoc(name.c_str(), binding.documentation, bases.ptr(), nullptr);
+    binding.type =
+        PyErr_NewExceptionWithDoc(name.c_str(), binding.documentation, bases.ptr(), nullptr);
     m.attr(binding.name) = nb::borrow(binding.type);
   }
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {

@@ -25,7 +25,8 @@ DType dtype_of(nb::dlpack::dtype type) {
   if (is(Code::Float, 32)) return DType::kF32;
   if (is(Code::Float, 64)) return DType::kF64;
   throw DTypeError("[tensor] an array of type code " + std::to_string(type.code) + " with " +
-                   std::to_string(type.bits) + " bits has no vkML dtype. Convert it first: a.astype(\"float32\")");
+                   std::to_string(type.bits) +
+                   " bits has no vkML dtype. Convert it first: a.astype(\"float32\")");
 }
 
 nb::dlpack::dtype dlpack_of(DType dtype) {
@@ -34,14 +35,22 @@ nb::dlpack::dtype dlpack_of(DType dtype) {
     return nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1};
   };
   switch (dtype) {
-    case DType::kBool: return make(Code::Bool, 8);
-    case DType::kU8: return make(Code::UInt, 8);
-    case DType::kI32: return make(Code::Int, 32);
-    case DType::kI64: return make(Code::Int, 64);
-    case DType::kF16: return make(Code::Float, 16);
-    case DType::kBF16: return make(Code::Bfloat, 16);
-    case DType::kF32: return make(Code::Float, 32);
-    case DType::kF64: return make(Code::Float, 64);
+    case DType::kBool:
+      return make(Code::Bool, 8);
+    case DType::kU8:
+      return make(Code::UInt, 8);
+    case DType::kI32:
+      return make(Code::Int, 32);
+    case DType::kI64:
+      return make(Code::Int, 64);
+    case DType::kF16:
+      return make(Code::Float, 16);
+    case DType::kBF16:
+      return make(Code::Bfloat, 16);
+    case DType::kF32:
+      return make(Code::Float, 32);
+    case DType::kF64:
+      return make(Code::Float, 64);
   }
   throw InternalError("unknown dtype");
 }
@@ -84,7 +93,8 @@ std::vector<std::byte> dense_bytes(const Array& array, std::size_t element) {
 
 Tensor from_array(const Array& array, std::optional<DType> dtype, Device device) {
   if (array.ndim() > kMaxDims) {
-    throw ShapeError("rank " + std::to_string(array.ndim()) + " exceeds kMaxDims=" + std::to_string(kMaxDims));
+    throw ShapeError("rank " + std::to_string(array.ndim()) +
+                     " exceeds kMaxDims=" + std::to_string(kMaxDims));
   }
   const DType own = dtype_of(array.dtype());
   Extents extents;
@@ -162,8 +172,8 @@ Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
                                           DType::kI64, kCpu);
     return to(to(wide, kind).realize(), device);
   }
-  const Tensor wide =
-      Tensor::from_host(std::as_bytes(std::span(nested.numbers)), nested.extents, DType::kF64, kCpu);
+  const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.numbers)), nested.extents,
+                                        DType::kF64, kCpu);
   return to(to(wide, kind).realize(), device);
 }
 
@@ -175,14 +185,22 @@ nb::object element_object(const std::byte* at, DType dtype) {
     return value;
   };
   switch (dtype) {
-    case DType::kBool: return nb::bool_(load(std::uint8_t{}) != 0);
-    case DType::kU8: return nb::int_(load(std::uint8_t{}));
-    case DType::kI32: return nb::int_(load(std::int32_t{}));
-    case DType::kI64: return nb::int_(load(std::int64_t{}));
-    case DType::kF16: return nb::float_(f16_to_f32(load(std::uint16_t{})));
-    case DType::kBF16: return nb::float_(bf16_to_f32(load(std::uint16_t{})));
-    case DType::kF32: return nb::float_(load(float{}));
-    case DType::kF64: return nb::float_(load(double{}));
+    case DType::kBool:
+      return nb::bool_(load(std::uint8_t{}) != 0);
+    case DType::kU8:
+      return nb::int_(load(std::uint8_t{}));
+    case DType::kI32:
+      return nb::int_(load(std::int32_t{}));
+    case DType::kI64:
+      return nb::int_(load(std::int64_t{}));
+    case DType::kF16:
+      return nb::float_(f16_to_f32(load(std::uint16_t{})));
+    case DType::kBF16:
+      return nb::float_(bf16_to_f32(load(std::uint16_t{})));
+    case DType::kF32:
+      return nb::float_(load(float{}));
+    case DType::kF64:
+      return nb::float_(load(double{}));
   }
   throw InternalError("unknown dtype");
 }
@@ -194,7 +212,8 @@ nb::object nested_list(const std::byte*& at, std::span<const std::int64_t> exten
     return number;
   }
   nb::list items;
-  for (std::int64_t i = 0; i < extents[0]; ++i) items.append(nested_list(at, extents.subspan(1), dtype));
+  for (std::int64_t i = 0; i < extents[0]; ++i)
+    items.append(nested_list(at, extents.subspan(1), dtype));
   return items;
 }
 
@@ -208,8 +227,8 @@ nb::object to_list(const Tensor& t) {
   return nested_list(at, t.shape().extents(), t.dtype());
 }
 
-/// Shares the tensor's memory where the host can see it; a copy elsewhere. Read-only: the graph takes
-/// values to be immutable.
+/// Shares the tensor's memory where the host can see it; a copy elsewhere. Read-only: the graph
+/// takes values to be immutable.
 nb::object to_numpy(const Tensor& t) {
   if (t.dtype() == DType::kBF16) {
     throw DTypeError("[numpy] NumPy has no bfloat16. Use t.to(vkml.float32).numpy()");
@@ -228,14 +247,16 @@ nb::object to_numpy(const Tensor& t) {
   std::array<std::int64_t, kMaxDims> strides{};
   for (int axis = 0; axis < shape.rank(); ++axis) {
     extents[static_cast<std::size_t>(axis)] = static_cast<std::size_t>(shape[axis]);
-    strides[static_cast<std::size_t>(axis)] = shape.stride(axis) / static_cast<std::int64_t>(size_of(source.dtype()));
+    strides[static_cast<std::size_t>(axis)] =
+        shape.stride(axis) / static_cast<std::int64_t>(size_of(source.dtype()));
   }
   auto* owner = new StoragePtr(memory.storage);
   const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<StoragePtr*>(p); });
   const auto* data = static_cast<const std::byte*>(memory.storage->host()) + memory.offset;
-  return nb::cast(nb::ndarray<nb::numpy, nb::ro>(data, static_cast<std::size_t>(shape.rank()), extents.data(), capsule,
-                                                 strides.data(), dlpack_of(source.dtype())),
-                  nb::rv_policy::reference);
+  return nb::cast(
+      nb::ndarray<nb::numpy, nb::ro>(data, static_cast<std::size_t>(shape.rank()), extents.data(),
+                                     capsule, strides.data(), dlpack_of(source.dtype())),
+      nb::rv_policy::reference);
 }
 
 }  // namespace
@@ -246,8 +267,8 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device) {
     const Tensor typed = dtype ? to(source, *dtype) : source;
     return to_copy(to(typed, device));
   }
-  const bool plain = PyFloat_Check(data.ptr()) || PyLong_Check(data.ptr()) || PyList_Check(data.ptr()) ||
-                     PyTuple_Check(data.ptr());
+  const bool plain = PyFloat_Check(data.ptr()) || PyLong_Check(data.ptr()) ||
+                     PyList_Check(data.ptr()) || PyTuple_Check(data.ptr());
   if (!plain) {
     Array array;
     if (nb::try_cast(data, array)) return from_array(array, dtype, device);
@@ -261,45 +282,56 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device) {
 }
 
 void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
-  tensor.def("numpy", &to_numpy,
-             "A NumPy array of the value: a read-only view of the memory on the CPU, a copy elsewhere.");
-  tensor.def("__array__", [](const Tensor& t, nb::handle dtype, nb::handle) {
-    const nb::object array = to_numpy(t.detach());
-    return dtype.is_none() ? array : array.attr("astype")(dtype);
-  }, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
+  tensor.def(
+      "numpy", &to_numpy,
+      "A NumPy array of the value: a read-only view of the memory on the CPU, a copy elsewhere.");
+  tensor.def(
+      "__array__",
+      [](const Tensor& t, nb::handle dtype, nb::handle) {
+        const nb::object array = to_numpy(t.detach());
+        return dtype.is_none() ? array : array.attr("astype")(dtype);
+      },
+      nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
   tensor.def("tolist", &to_list, "The value as nested lists, or a number.");
-  tensor.def("to_host", [](const Tensor& t) {
-    std::vector<std::byte> bytes;
-    {
-      const nb::gil_scoped_release release;
-      bytes = t.to_host();
-    }
-    return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  }, "The elements in row-major order, as bytes.");
-  tensor.def("cpu", [](const Tensor& t) { return to(t, kCpu); }, "This tensor on the CPU.");
-  tensor.def("to",
-             [](const Tensor& t, nb::handle first, nb::handle second, nb::handle dtype, nb::handle device) {
-               Tensor result = t;
-               for (const nb::handle target : {first, second, dtype, device}) {
-                 if (target.is_none()) continue;
-                 const bool is_device = nb::isinstance<Device>(target) || nb::isinstance<nb::str>(target);
-                 if (is_device) {
-                   const Device where = device_from(target);
-                   const nb::gil_scoped_release release;
-                   result = to(result, where);
-                 } else if (nb::isinstance<Tensor>(target)) {
-                   const Tensor& like = nb::cast<const Tensor&>(target);
-                   result = to(to(result, like.dtype()), like.device());
-                 } else {
-                   result = to(result, dtype_from(target));
-                 }
-               }
-               return result;
-             },
-             nb::arg("first") = nb::none(), nb::arg("second") = nb::none(), nb::arg("dtype") = nb::none(),
-             nb::arg("device") = nb::none(), "Another dtype, another device, or both.");
+  tensor.def(
+      "to_host",
+      [](const Tensor& t) {
+        std::vector<std::byte> bytes;
+        {
+          const nb::gil_scoped_release release;
+          bytes = t.to_host();
+        }
+        return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      },
+      "The elements in row-major order, as bytes.");
+  tensor.def(
+      "cpu", [](const Tensor& t) { return to(t, kCpu); }, "This tensor on the CPU.");
+  tensor.def(
+      "to",
+      [](const Tensor& t, nb::handle first, nb::handle second, nb::handle dtype,
+         nb::handle device) {
+        Tensor result = t;
+        for (const nb::handle target : {first, second, dtype, device}) {
+          if (target.is_none()) continue;
+          const bool is_device = nb::isinstance<Device>(target) || nb::isinstance<nb::str>(target);
+          if (is_device) {
+            const Device where = device_from(target);
+            const nb::gil_scoped_release release;
+            result = to(result, where);
+          } else if (nb::isinstance<Tensor>(target)) {
+            const Tensor& like = nb::cast<const Tensor&>(target);
+            result = to(to(result, like.dtype()), like.device());
+          } else {
+            result = to(result, dtype_from(target));
+          }
+        }
+        return result;
+      },
+      nb::arg("first") = nb::none(), nb::arg("second") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), "Another dtype, another device, or both.");
   const auto def_cast = [&](const char* name, DType dtype) {
-    tensor.def(name, [dtype](const Tensor& t) { return to(t, dtype); }, "A cast by name.");
+    tensor.def(
+        name, [dtype](const Tensor& t) { return to(t, dtype); }, "A cast by name.");
   };
   def_cast("float", DType::kF32);
   def_cast("double", DType::kF64);
@@ -308,8 +340,9 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_cast("int", DType::kI32);
   def_cast("long", DType::kI64);
   def_cast("bool", DType::kBool);
-  m.def("from_numpy", [](nb::handle array) { return tensor_from(array, std::nullopt, kCpu); }, nb::arg("array"),
-        "A tensor from a NumPy array; copies.");
+  m.def(
+      "from_numpy", [](nb::handle array) { return tensor_from(array, std::nullopt, kCpu); },
+      nb::arg("array"), "A tensor from a NumPy array; copies.");
 }
 
 }  // namespace vkml::python

@@ -33,15 +33,17 @@ void def_reduction(nb::module_& m, nb::class_<Tensor>& tensor, const char* name,
 }
 
 /// With PyTorch's `dim` a pair (values, indices); with NumPy's `axis`, or over everything, values.
-void def_extreme(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Reduce reduce, Reduce arg_reduce,
-                 const char* documentation) {
-  const nb::object pair = nb::module_::import_("collections")
-                              .attr("namedtuple")(std::string(name) + "_result", nb::make_tuple("values", "indices"));
+void def_extreme(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Reduce reduce,
+                 Reduce arg_reduce, const char* documentation) {
+  const nb::object pair =
+      nb::module_::import_("collections")
+          .attr("namedtuple")(std::string(name) + "_result", nb::make_tuple("values", "indices"));
   def_both(
       m, tensor, name,
-      [reduce, arg_reduce, name, pair](const Tensor& x, nb::handle dim, bool keepdim, nb::handle axis,
-                                       bool keepdims) -> nb::object {
-        if (dim.is_none()) return nb::cast(reduce(x, axes_from(name, dim, axis), keepdim || keepdims));
+      [reduce, arg_reduce, name, pair](const Tensor& x, nb::handle dim, bool keepdim,
+                                       nb::handle axis, bool keepdims) -> nb::object {
+        if (dim.is_none())
+          return nb::cast(reduce(x, axes_from(name, dim, axis), keepdim || keepdims));
         const Extents axes = axes_from(name, dim, axis);
         return pair(reduce(x, axes, keepdim), arg_reduce(x, axes, keepdim));
       },
@@ -53,20 +55,25 @@ void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_reduction(m, tensor, "sum", &sum, "The sum over axes, or over everything.");
   def_reduction(m, tensor, "mean", &mean, "The mean over axes; halves are summed in float32.");
   def_reduction(m, tensor, "prod", &prod, "The product over axes.");
-  def_reduction(m, tensor, "amax", &max, "The largest over axes; NaN if any is NaN; ties share the gradient.");
-  def_reduction(m, tensor, "amin", &min, "The smallest over axes; NaN if any is NaN; ties share the gradient.");
+  def_reduction(m, tensor, "amax", &max,
+                "The largest over axes; NaN if any is NaN; ties share the gradient.");
+  def_reduction(m, tensor, "amin", &min,
+                "The smallest over axes; NaN if any is NaN; ties share the gradient.");
   def_reduction(m, tensor, "any", &any, "Whether any element is true.");
   def_reduction(m, tensor, "all", &all, "Whether every element is true.");
   def_reduction(m, tensor, "argmax", &argmax, "The first index of the largest (of a NaN, if any).");
-  def_reduction(m, tensor, "argmin", &argmin, "The first index of the smallest (of a NaN, if any).");
+  def_reduction(m, tensor, "argmin", &argmin,
+                "The first index of the smallest (of a NaN, if any).");
   def_reduction(m, tensor, "logsumexp", &logsumexp, "log(sum(exp(x))), without overflow.");
-  def_extreme(m, tensor, "max", &max, &argmax,
-              "The largest. With dim a pair (values, indices); with axis, or without, values alone.");
-  def_extreme(m, tensor, "min", &min, &argmin,
-              "The smallest. With dim a pair (values, indices); with axis, or without, values alone.");
+  def_extreme(
+      m, tensor, "max", &max, &argmax,
+      "The largest. With dim a pair (values, indices); with axis, or without, values alone.");
+  def_extreme(
+      m, tensor, "min", &min, &argmin,
+      "The smallest. With dim a pair (values, indices); with axis, or without, values alone.");
   const auto spread = [](bool root) {
-    return [root](const Tensor& x, nb::handle dim, double correction, bool keepdim, nb::handle axis, bool keepdims,
-                  nb::handle unbiased) {
+    return [root](const Tensor& x, nb::handle dim, double correction, bool keepdim, nb::handle axis,
+                  bool keepdims, nb::handle unbiased) {
       const double degrees = unbiased.is_none() ? correction : (nb::cast<bool>(unbiased) ? 1 : 0);
       const Tensor v = var(x, axes_from("var", dim, axis), keepdim || keepdims, degrees);
       return root ? sqrt(v) : v;
@@ -76,37 +83,53 @@ void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
     def_both(m, tensor, root ? "std" : "var", spread(root), nb::arg("dim") = nb::none(),
              nb::arg("correction") = 1.0, nb::arg("keepdim") = false, nb::arg("axis") = nb::none(),
              nb::arg("keepdims") = false, nb::arg("unbiased") = nb::none(),
-             root ? "The square root of var." : "Squared differences from the mean over (count - correction).");
+             root ? "The square root of var."
+                  : "Squared differences from the mean over (count - correction).");
   }
   const auto along = [](const char* name, nb::handle dim, nb::handle axis) {
     const Extents axes = axes_from(name, dim, axis);
-    if (axes.size() != 1) throw ArgumentError(std::string("[") + name + "] needs one axis: dim=-1, say");
+    if (axes.size() != 1)
+      throw ArgumentError(std::string("[") + name + "] needs one axis: dim=-1, say");
     return axes[0];
   };
-  def_both(m, tensor, "softmax",
-           [along](const Tensor& x, nb::handle dim, nb::handle axis) {
-             return softmax(x, along("softmax", dim, axis));
-           },
-           nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(), "exp(x) / sum(exp(x)) along an axis.");
-  def_both(m, tensor, "log_softmax",
-           [along](const Tensor& x, nb::handle dim, nb::handle axis) {
-             return log_softmax(x, along("log_softmax", dim, axis));
-           },
-           nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(), "log(softmax(x)), without overflow.");
+  def_both(
+      m, tensor, "softmax",
+      [along](const Tensor& x, nb::handle dim, nb::handle axis) {
+        return softmax(x, along("softmax", dim, axis));
+      },
+      nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
+      "exp(x) / sum(exp(x)) along an axis.");
+  def_both(
+      m, tensor, "log_softmax",
+      [along](const Tensor& x, nb::handle dim, nb::handle axis) {
+        return log_softmax(x, along("log_softmax", dim, axis));
+      },
+      nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
+      "log(softmax(x)), without overflow.");
 }
 
 void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
-  m.def("reshape", [](const Tensor& x, nb::handle shape) { return reshape(x, extents_from(shape)); },
-        nb::arg("input"), nb::arg("shape"), "Other extents; a view where strides allow, else a copy.");
-  tensor.def("reshape", [](const Tensor& x, const nb::args& shape) { return reshape(x, extents_from(shape)); },
-             "Other extents; a view where strides allow, else a copy.");
-  tensor.def("view", [](const Tensor& x, const nb::args& shape) { return reshape(x, extents_from(shape)); },
-             "reshape under PyTorch's other name.");
-  m.def("permute", [](const Tensor& x, nb::handle dims) { return permute(x, extents_from(dims)); },
-        nb::arg("input"), nb::arg("dims"), "Axes in another order; a view.");
-  tensor.def("permute", [](const Tensor& x, const nb::args& dims) { return permute(x, extents_from(dims)); },
-             "Axes in another order; a view.");
-  def_both(m, tensor, "transpose", &transpose, nb::arg("dim0"), nb::arg("dim1"), "Two axes exchanged; a view.");
+  m.def(
+      "reshape", [](const Tensor& x, nb::handle shape) { return reshape(x, extents_from(shape)); },
+      nb::arg("input"), nb::arg("shape"),
+      "Other extents; a view where strides allow, else a copy.");
+  tensor.def(
+      "reshape",
+      [](const Tensor& x, const nb::args& shape) { return reshape(x, extents_from(shape)); },
+      "Other extents; a view where strides allow, else a copy.");
+  tensor.def(
+      "view",
+      [](const Tensor& x, const nb::args& shape) { return reshape(x, extents_from(shape)); },
+      "reshape under PyTorch's other name.");
+  m.def(
+      "permute", [](const Tensor& x, nb::handle dims) { return permute(x, extents_from(dims)); },
+      nb::arg("input"), nb::arg("dims"), "Axes in another order; a view.");
+  tensor.def(
+      "permute",
+      [](const Tensor& x, const nb::args& dims) { return permute(x, extents_from(dims)); },
+      "Axes in another order; a view.");
+  def_both(m, tensor, "transpose", &transpose, nb::arg("dim0"), nb::arg("dim1"),
+           "Two axes exchanged; a view.");
   const auto reversed = [](const Tensor& x) {
     Extents axes;
     for (int axis = x.rank(); axis-- > 0;) axes.push_back(axis);
@@ -114,111 +137,141 @@ void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
   };
   tensor.def("t", reversed, "Axes in reverse order; a view.");
   tensor.def_prop_ro("T", reversed, "Axes in reverse order; a view.");
-  tensor.def_prop_ro("mT", [](const Tensor& x) { return transpose(x, -1, -2); }, "The last two axes exchanged.");
-  def_both(m, tensor, "squeeze", &squeeze, nb::arg("dim") = nb::none(), "Drops an axis of extent 1, or all of them.");
+  tensor.def_prop_ro(
+      "mT", [](const Tensor& x) { return transpose(x, -1, -2); }, "The last two axes exchanged.");
+  def_both(m, tensor, "squeeze", &squeeze, nb::arg("dim") = nb::none(),
+           "Drops an axis of extent 1, or all of them.");
   def_both(m, tensor, "unsqueeze", &unsqueeze, nb::arg("dim"), "Adds an axis of extent 1.");
-  def_both(m, tensor, "flatten", &flatten, nb::arg("start_dim") = 0, nb::arg("end_dim") = -1, "Merges axes.");
-  def_both(m, tensor, "broadcast_to",
-           [](const Tensor& x, nb::handle shape) { return broadcast_to(x, extents_from(shape)); },
-           nb::arg("shape"), "Repeats along axes of extent 1, without memory; a view.");
-  tensor.def("expand",
-             [](const Tensor& x, const nb::args& sizes) {
-               Extents extents = extents_from(sizes);
-               const auto added = static_cast<std::int64_t>(extents.size()) - x.rank();
-               for (std::size_t i = 0; i < extents.size(); ++i) {
-                 const auto axis = static_cast<std::int64_t>(i) - added;
-                 if (extents[i] == -1 && axis >= 0) extents[i] = x.shape()[static_cast<int>(axis)];
-               }
-               return broadcast_to(x, extents);
-             },
-             "broadcast_to; -1 keeps an extent.");
-  tensor.def("expand_as",
-             [](const Tensor& x, const Tensor& other) {
-               return broadcast_to(x, Extents(other.shape().extents().begin(), other.shape().extents().end()));
-             },
-             nb::arg("other"), "broadcast_to the shape of another tensor.");
-  def_both(m, tensor, "contiguous", &contiguous, "Dense row-major memory; the same tensor when it is dense.");
-  tensor.def("clone", [](const Tensor& x) { return to_copy(x); }, "A copy of its own, with the gradient passed on.");
+  def_both(m, tensor, "flatten", &flatten, nb::arg("start_dim") = 0, nb::arg("end_dim") = -1,
+           "Merges axes.");
+  def_both(
+      m, tensor, "broadcast_to",
+      [](const Tensor& x, nb::handle shape) { return broadcast_to(x, extents_from(shape)); },
+      nb::arg("shape"), "Repeats along axes of extent 1, without memory; a view.");
+  tensor.def(
+      "expand",
+      [](const Tensor& x, const nb::args& sizes) {
+        Extents extents = extents_from(sizes);
+        const auto added = static_cast<std::int64_t>(extents.size()) - x.rank();
+        for (std::size_t i = 0; i < extents.size(); ++i) {
+          const auto axis = static_cast<std::int64_t>(i) - added;
+          if (extents[i] == -1 && axis >= 0) extents[i] = x.shape()[static_cast<int>(axis)];
+        }
+        return broadcast_to(x, extents);
+      },
+      "broadcast_to; -1 keeps an extent.");
+  tensor.def(
+      "expand_as",
+      [](const Tensor& x, const Tensor& other) {
+        return broadcast_to(
+            x, Extents(other.shape().extents().begin(), other.shape().extents().end()));
+      },
+      nb::arg("other"), "broadcast_to the shape of another tensor.");
+  def_both(m, tensor, "contiguous", &contiguous,
+           "Dense row-major memory; the same tensor when it is dense.");
+  tensor.def(
+      "clone", [](const Tensor& x) { return to_copy(x); },
+      "A copy of its own, with the gradient passed on.");
 }
 
 void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
   for (const char* name : {"cat", "concat"}) {
-    m.def(name,
-          [](const std::vector<Tensor>& tensors, std::int64_t dim, nb::handle axis) {
-            return concat(tensors, axis.is_none() ? dim : nb::cast<std::int64_t>(axis));
-          },
-          nb::arg("tensors"), nb::arg("dim") = 0, nb::arg("axis") = nb::none(), "Tensors joined along an axis.");
-  }
-  m.def("stack",
+    m.def(
+        name,
         [](const std::vector<Tensor>& tensors, std::int64_t dim, nb::handle axis) {
-          return stack(tensors, axis.is_none() ? dim : nb::cast<std::int64_t>(axis));
+          return concat(tensors, axis.is_none() ? dim : nb::cast<std::int64_t>(axis));
         },
-        nb::arg("tensors"), nb::arg("dim") = 0, nb::arg("axis") = nb::none(), "Tensors joined along a new axis.");
-  def_both(m, tensor, "split",
-           [](const Tensor& x, nb::handle sizes, std::int64_t dim) {
-             nb::list parts;
-             if (!nb::isinstance<nb::sequence>(sizes)) {
-               for (const Tensor& part : split(x, nb::cast<std::int64_t>(sizes), dim)) parts.append(part);
-               return nb::tuple(parts);
-             }
-             std::int64_t start = 0;
-             for (const std::int64_t size : extents_from(sizes)) {
-               parts.append(slice(x, dim, start, start + size));
-               start += size;
-             }
-             if (start != x.size(dim)) {
-               throw ShapeError("[split] the sizes add up to " + std::to_string(start) + ", the axis has extent " +
-                                std::to_string(x.size(dim)));
-             }
-             return nb::tuple(parts);
-           },
-           nb::arg("split_size_or_sections"), nb::arg("dim") = 0, "Parts along an axis: of one size, or of given sizes.");
-  def_both(m, tensor, "chunk",
-           [](const Tensor& x, std::int64_t chunks, std::int64_t dim) {
-             if (chunks <= 0) throw ArgumentError("[chunk] the number of chunks " + std::to_string(chunks) + " is not positive");
-             const std::int64_t extent = x.size(dim);
-             nb::list parts;
-             for (const Tensor& part : split(x, std::max<std::int64_t>(1, (extent + chunks - 1) / chunks), dim)) {
-               parts.append(part);
-             }
-             return nb::tuple(parts);
-           },
-           nb::arg("chunks"), nb::arg("dim") = 0, "At most `chunks` equal parts along an axis.");
-  m.def("pad",
-        [](const Tensor& x, nb::handle pad_sizes, const std::string& mode, double value) {
-          if (mode != "constant") throw UnsupportedError("[pad] mode '" + mode + "' is not available; use 'constant'");
-          const Extents flat = extents_from(pad_sizes);
-          if (flat.size() % 2 != 0 || flat.size() / 2 > static_cast<std::size_t>(x.rank())) {
-            throw ArgumentError("[pad] needs a pair for each of the last axes, at most " + std::to_string(x.rank()));
-          }
-          std::vector<std::array<std::int64_t, 2>> amounts(static_cast<std::size_t>(x.rank()));
-          for (std::size_t i = 0; i < flat.size() / 2; ++i) {
-            amounts[amounts.size() - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
-          }
-          return pad(x, amounts, value);
-        },
-        nb::arg("input"), nb::arg("pad"), nb::arg("mode") = "constant", nb::arg("value") = 0.0,
-        "Padding, last axis first: (left, right, top, bottom, ...). Negative amounts crop.");
+        nb::arg("tensors"), nb::arg("dim") = 0, nb::arg("axis") = nb::none(),
+        "Tensors joined along an axis.");
+  }
+  m.def(
+      "stack",
+      [](const std::vector<Tensor>& tensors, std::int64_t dim, nb::handle axis) {
+        return stack(tensors, axis.is_none() ? dim : nb::cast<std::int64_t>(axis));
+      },
+      nb::arg("tensors"), nb::arg("dim") = 0, nb::arg("axis") = nb::none(),
+      "Tensors joined along a new axis.");
+  def_both(
+      m, tensor, "split",
+      [](const Tensor& x, nb::handle sizes, std::int64_t dim) {
+        nb::list parts;
+        if (!nb::isinstance<nb::sequence>(sizes)) {
+          for (const Tensor& part : split(x, nb::cast<std::int64_t>(sizes), dim))
+            parts.append(part);
+          return nb::tuple(parts);
+        }
+        std::int64_t start = 0;
+        for (const std::int64_t size : extents_from(sizes)) {
+          parts.append(slice(x, dim, start, start + size));
+          start += size;
+        }
+        if (start != x.size(dim)) {
+          throw ShapeError("[split] the sizes add up to " + std::to_string(start) +
+                           ", the axis has extent " + std::to_string(x.size(dim)));
+        }
+        return nb::tuple(parts);
+      },
+      nb::arg("split_size_or_sections"), nb::arg("dim") = 0,
+      "Parts along an axis: of one size, or of given sizes.");
+  def_both(
+      m, tensor, "chunk",
+      [](const Tensor& x, std::int64_t chunks, std::int64_t dim) {
+        if (chunks <= 0)
+          throw ArgumentError("[chunk] the number of chunks " + std::to_string(chunks) +
+                              " is not positive");
+        const std::int64_t extent = x.size(dim);
+        nb::list parts;
+        for (const Tensor& part :
+             split(x, std::max<std::int64_t>(1, (extent + chunks - 1) / chunks), dim)) {
+          parts.append(part);
+        }
+        return nb::tuple(parts);
+      },
+      nb::arg("chunks"), nb::arg("dim") = 0, "At most `chunks` equal parts along an axis.");
+  m.def(
+      "pad",
+      [](const Tensor& x, nb::handle pad_sizes, const std::string& mode, double value) {
+        if (mode != "constant")
+          throw UnsupportedError("[pad] mode '" + mode + "' is not available; use 'constant'");
+        const Extents flat = extents_from(pad_sizes);
+        if (flat.size() % 2 != 0 || flat.size() / 2 > static_cast<std::size_t>(x.rank())) {
+          throw ArgumentError("[pad] needs a pair for each of the last axes, at most " +
+                              std::to_string(x.rank()));
+        }
+        std::vector<std::array<std::int64_t, 2>> amounts(static_cast<std::size_t>(x.rank()));
+        for (std::size_t i = 0; i < flat.size() / 2; ++i) {
+          amounts[amounts.size() - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
+        }
+        return pad(x, amounts, value);
+      },
+      nb::arg("input"), nb::arg("pad"), nb::arg("mode") = "constant", nb::arg("value") = 0.0,
+      "Padding, last axis first: (left, right, top, bottom, ...). Negative amounts crop.");
 }
 
 void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor) {
-  def_both(m, tensor, "gather",
-           [](const Tensor& x, std::int64_t dim, const Tensor& index) { return gather(x, dim, index); },
-           nb::arg("dim"), nb::arg("index"), "out[..., i, ...] = x[..., index[..., i, ...], ...].");
-  def_both(m, tensor, "scatter_add",
-           [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
-             return scatter_add(x, dim, index, source);
-           },
-           nb::arg("dim"), nb::arg("index"), nb::arg("src"), "x plus every element of src at its index; equal indices add.");
-  def_both(m, tensor, "index_select",
-           [](const Tensor& x, std::int64_t dim, const Tensor& index) { return take(x, index, dim); },
-           nb::arg("dim"), nb::arg("index"), "Slices at the indices along an axis.");
-  m.def("take",
-        [](const Tensor& x, const Tensor& indices, nb::handle axis) {
-          return axis.is_none() ? take(flatten(x), indices, 0) : take(x, indices, nb::cast<std::int64_t>(axis));
-        },
-        nb::arg("input"), nb::arg("indices"), nb::arg("axis") = nb::none(),
-        "Slices at the indices along an axis, or elements of the flattened tensor.");
+  def_both(
+      m, tensor, "gather",
+      [](const Tensor& x, std::int64_t dim, const Tensor& index) { return gather(x, dim, index); },
+      nb::arg("dim"), nb::arg("index"), "out[..., i, ...] = x[..., index[..., i, ...], ...].");
+  def_both(
+      m, tensor, "scatter_add",
+      [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
+        return scatter_add(x, dim, index, source);
+      },
+      nb::arg("dim"), nb::arg("index"), nb::arg("src"),
+      "x plus every element of src at its index; equal indices add.");
+  def_both(
+      m, tensor, "index_select",
+      [](const Tensor& x, std::int64_t dim, const Tensor& index) { return take(x, index, dim); },
+      nb::arg("dim"), nb::arg("index"), "Slices at the indices along an axis.");
+  m.def(
+      "take",
+      [](const Tensor& x, const Tensor& indices, nb::handle axis) {
+        return axis.is_none() ? take(flatten(x), indices, 0)
+                              : take(x, indices, nb::cast<std::int64_t>(axis));
+      },
+      nb::arg("input"), nb::arg("indices"), nb::arg("axis") = nb::none(),
+      "Slices at the indices along an axis, or elements of the flattened tensor.");
 }
 
 }  // namespace
@@ -228,8 +281,10 @@ void bind_structure(nb::module_& m, nb::class_<Tensor>& tensor) {
   bind_reductions(m, tensor);
   bind_assembly(m, tensor);
   bind_indexing(m, tensor);
-  m.def("matmul", &matmul, nb::arg("input"), nb::arg("other"), "Matrix product with NumPy's rule for ranks 1 to 4.");
-  tensor.def("matmul", &matmul, nb::arg("other"), "Matrix product with NumPy's rule for ranks 1 to 4.");
+  m.def("matmul", &matmul, nb::arg("input"), nb::arg("other"),
+        "Matrix product with NumPy's rule for ranks 1 to 4.");
+  tensor.def("matmul", &matmul, nb::arg("other"),
+             "Matrix product with NumPy's rule for ranks 1 to 4.");
   tensor.def("mm", &matmul, nb::arg("other"), "matmul.");
 }
 

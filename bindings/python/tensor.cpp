@@ -40,7 +40,8 @@ Tensor get_item(const Tensor& self, nb::handle index) {
   if (is_tensor_index(index)) {
     const Tensor positions = nb::cast<Tensor>(index);
     if (positions.dtype() == DType::kBool) {
-      throw UnsupportedError("[getitem] boolean masks have a result of unknown extent; use where()");
+      throw UnsupportedError(
+          "[getitem] boolean masks have a result of unknown extent; use where()");
     }
     return take(self, positions, 0);
   }
@@ -60,81 +61,103 @@ void check_truth(const Tensor& self) {
 }  // namespace
 
 void bind_tensor(nb::module_& m) {
-  nb::class_<Tensor> tensor(m, "Tensor", "A handle to a value in a lazy graph.", nb::is_weak_referenceable());
+  nb::class_<Tensor> tensor(m, "Tensor", "A handle to a value in a lazy graph.",
+                            nb::is_weak_referenceable());
   tensor
-      .def("__init__", [](Tensor* self, const Tensor& other) { new (self) Tensor(other); },
-           nb::arg("other"), "Another name for the value of `other`.")
-      .def_prop_ro("shape", [](const Tensor& t) { return tuple_of(t.shape().extents()); },
-                   "Extents, axis 0 outermost.")
-      .def("size",
-           [](const Tensor& t, nb::handle dim) -> nb::object {
-             if (dim.is_none()) return tuple_of(t.shape().extents());
-             return nb::int_(t.size(nb::cast<std::int64_t>(dim)));
-           },
-           nb::arg("dim") = nb::none(), "The shape, or one extent.")
-      .def_prop_ro("strides", [](const Tensor& t) { return tuple_of(t.shape().strides()); },
-                   "Bytes from one element to the next along each axis.")
-      .def_prop_ro("ndim", [](const Tensor& t) { return t.rank(); }, "Number of axes.")
-      .def("dim", [](const Tensor& t) { return t.rank(); }, "Number of axes.")
-      .def("numel", [](const Tensor& t) { return t.numel(); }, "Number of elements.")
-      .def_prop_ro("dtype", [](const Tensor& t) { return dtype_object(t.dtype()); }, "Type of the elements.")
-      .def_prop_ro("device", [](const Tensor& t) { return t.device(); }, "Where the value lives.")
+      .def(
+          "__init__", [](Tensor* self, const Tensor& other) { new (self) Tensor(other); },
+          nb::arg("other"), "Another name for the value of `other`.")
+      .def_prop_ro(
+          "shape", [](const Tensor& t) { return tuple_of(t.shape().extents()); },
+          "Extents, axis 0 outermost.")
+      .def(
+          "size",
+          [](const Tensor& t, nb::handle dim) -> nb::object {
+            if (dim.is_none()) return tuple_of(t.shape().extents());
+            return nb::int_(t.size(nb::cast<std::int64_t>(dim)));
+          },
+          nb::arg("dim") = nb::none(), "The shape, or one extent.")
+      .def_prop_ro(
+          "strides", [](const Tensor& t) { return tuple_of(t.shape().strides()); },
+          "Bytes from one element to the next along each axis.")
+      .def_prop_ro(
+          "ndim", [](const Tensor& t) { return t.rank(); }, "Number of axes.")
+      .def(
+          "dim", [](const Tensor& t) { return t.rank(); }, "Number of axes.")
+      .def(
+          "numel", [](const Tensor& t) { return t.numel(); }, "Number of elements.")
+      .def_prop_ro(
+          "dtype", [](const Tensor& t) { return dtype_object(t.dtype()); }, "Type of the elements.")
+      .def_prop_ro(
+          "device", [](const Tensor& t) { return t.device(); }, "Where the value lives.")
       .def_prop_ro("is_computed", &Tensor::is_computed, "Whether the value is computed already.")
-      .def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie densely in row-major order.")
-      .def("realize",
-           [](nb::object self) {
-             const Tensor& t = nb::cast<const Tensor&>(self);
-             {
-               const nb::gil_scoped_release release;
-               t.realize();
-             }
-             return self;
-           },
-           "Computes the value now. Returns this tensor.")
+      .def("is_contiguous", &Tensor::is_contiguous,
+           "Whether the elements lie densely in row-major order.")
+      .def(
+          "realize",
+          [](nb::object self) {
+            const Tensor& t = nb::cast<const Tensor&>(self);
+            {
+              const nb::gil_scoped_release release;
+              t.realize();
+            }
+            return self;
+          },
+          "Computes the value now. Returns this tensor.")
       .def("item", &number_of, "The only element, as a Python number.")
       .def("__float__", [](const Tensor& t) { return nb::float_(number_of(t)); })
       .def("__int__", [](const Tensor& t) { return nb::int_(number_of(t)); })
-      .def("__bool__", [](const Tensor& t) {
-        check_truth(t);
-        const nb::object number = number_of(t);
-        return PyObject_IsTrue(number.ptr()) == 1;
-      })
-      .def("__index__", [](const Tensor& t) {
-        if (is_floating(t.dtype())) throw DTypeError("only integer tensors of one element can be an index");
-        return nb::int_(number_of(t));
-      })
-      .def("__len__", [](const Tensor& t) {
-        if (t.rank() == 0) throw DTypeError("a tensor of rank 0 has no length");
-        return t.shape()[0];
-      })
-      .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; })
-      .def("__repr__", [](const Tensor& t) { return t.to_string(); },
-           nb::call_guard<nb::gil_scoped_release>())
+      .def("__bool__",
+           [](const Tensor& t) {
+             check_truth(t);
+             const nb::object number = number_of(t);
+             return PyObject_IsTrue(number.ptr()) == 1;
+           })
+      .def("__index__",
+           [](const Tensor& t) {
+             if (is_floating(t.dtype()))
+               throw DTypeError("only integer tensors of one element can be an index");
+             return nb::int_(number_of(t));
+           })
+      .def("__len__",
+           [](const Tensor& t) {
+             if (t.rank() == 0) throw DTypeError("a tensor of rank 0 has no length");
+             return t.shape()[0];
+           })
+      .def("__hash__",
+           [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; })
+      .def(
+          "__repr__", [](const Tensor& t) { return t.to_string(); },
+          nb::call_guard<nb::gil_scoped_release>())
       .def("__getitem__", &get_item, nb::arg("index"))
       .def("__setitem__", &set_item, nb::arg("index"), nb::arg("value"))
-      .def("__iter__", [](const Tensor& t) {
-        if (t.rank() == 0) throw DTypeError("a tensor of rank 0 cannot be iterated over");
-        nb::list rows;
-        for (std::int64_t i = 0; i < t.shape()[0]; ++i) rows.append(t.index({i}));
-        return nb::iter(rows);
-      })
-      .def("assign_",
-           [](nb::object self, const Tensor& value) {
-             nb::cast<Tensor&>(self).assign_(value);
-             return self;
-           },
-           nb::arg("value"),
-           "Replaces the value: every name of this tensor sees it, values recorded before keep the old "
-           "one. Shape, dtype and device must match; this tensor must be contiguous.")
-      .def("copy_",
-           [](nb::object self, nb::handle value) {
-             Tensor& t = nb::cast<Tensor&>(self);
-             const Tensor source = to(operand_from(value, "copy_"), t.dtype());
-             const Extents extents(t.shape().extents().begin(), t.shape().extents().end());
-             t.assign_(broadcast_to(to(source, t.device()), extents));
-             return self;
-           },
-           nb::arg("value"), "assign_ with conversion and broadcasting.")
+      .def("__iter__",
+           [](const Tensor& t) {
+             if (t.rank() == 0) throw DTypeError("a tensor of rank 0 cannot be iterated over");
+             nb::list rows;
+             for (std::int64_t i = 0; i < t.shape()[0]; ++i) rows.append(t.index({i}));
+             return nb::iter(rows);
+           })
+      .def(
+          "assign_",
+          [](nb::object self, const Tensor& value) {
+            nb::cast<Tensor&>(self).assign_(value);
+            return self;
+          },
+          nb::arg("value"),
+          "Replaces the value: every name of this tensor sees it, values recorded before keep the "
+          "old "
+          "one. Shape, dtype and device must match; this tensor must be contiguous.")
+      .def(
+          "copy_",
+          [](nb::object self, nb::handle value) {
+            Tensor& t = nb::cast<Tensor&>(self);
+            const Tensor source = to(operand_from(value, "copy_"), t.dtype());
+            const Extents extents(t.shape().extents().begin(), t.shape().extents().end());
+            t.assign_(broadcast_to(to(source, t.device()), extents));
+            return self;
+          },
+          nb::arg("value"), "assign_ with conversion and broadcasting.")
       .def_prop_rw(
           "data", [](const Tensor& t) { return t.detach(); },
           [](Tensor& t, const Tensor& value) { t.set_data(value); },
@@ -142,13 +165,16 @@ void bind_tensor(nb::module_& m) {
       // Autograd.
       .def_prop_rw(
           "requires_grad", &Tensor::requires_grad,
-          [](Tensor& t, bool value) { t.requires_grad_(value); }, "Whether operators on this tensor are recorded for backward().")
-      .def("requires_grad_",
-           [](nb::object self, bool value) {
-             nb::cast<Tensor&>(self).requires_grad_(value);
-             return self;
-           },
-           nb::arg("requires_grad") = true, "Makes this tensor a leaf whose gradients collect in grad.")
+          [](Tensor& t, bool value) { t.requires_grad_(value); },
+          "Whether operators on this tensor are recorded for backward().")
+      .def(
+          "requires_grad_",
+          [](nb::object self, bool value) {
+            nb::cast<Tensor&>(self).requires_grad_(value);
+            return self;
+          },
+          nb::arg("requires_grad") = true,
+          "Makes this tensor a leaf whose gradients collect in grad.")
       .def_prop_ro("is_leaf", &Tensor::is_leaf, "Whether no recorded operator made this tensor.")
       .def_prop_rw(
           "grad",
@@ -157,53 +183,62 @@ void bind_tensor(nb::module_& m) {
             if (!gradient.is_defined()) return std::nullopt;
             return gradient;
           },
-          [](Tensor& t, std::optional<Tensor> gradient) { t.set_grad(gradient.value_or(Tensor())); },
+          [](Tensor& t, std::optional<Tensor> gradient) {
+            t.set_grad(gradient.value_or(Tensor()));
+          },
           nb::arg("gradient").none(), "The collected gradient, or None.")
-      .def("backward",
-           [](const Tensor& t, std::optional<Tensor> gradient, bool retain_graph, bool create_graph) {
-             const nb::gil_scoped_release release;
-             t.backward(gradient.value_or(Tensor()), retain_graph, create_graph);
-           },
-           nb::arg("gradient") = nb::none(), nb::arg("retain_graph") = false, nb::arg("create_graph") = false,
-           "Adds the gradient with respect to every leaf below to that leaf's grad.")
+      .def(
+          "backward",
+          [](const Tensor& t, std::optional<Tensor> gradient, bool retain_graph,
+             bool create_graph) {
+            const nb::gil_scoped_release release;
+            t.backward(gradient.value_or(Tensor()), retain_graph, create_graph);
+          },
+          nb::arg("gradient") = nb::none(), nb::arg("retain_graph") = false,
+          nb::arg("create_graph") = false,
+          "Adds the gradient with respect to every leaf below to that leaf's grad.")
       .def("detach", &Tensor::detach, "The same value, with no gradient to this tensor.");
   tensor.attr("__array_priority__") = 1000;
 
-  m.def("realize",
-        [](const std::vector<Tensor>& tensors) {
+  m.def(
+      "realize",
+      [](const std::vector<Tensor>& tensors) {
+        const nb::gil_scoped_release release;
+        realize(tensors);
+      },
+      nb::arg("tensors"), "Computes several tensors of one device as one graph.");
+  m.def(
+      "explain", [](const Tensor& t) { return explain(t); }, nb::arg("tensor"),
+      "The plan that realize() would run, as text.");
+  m.def(
+      "grad",
+      [](const Tensor& outputs, nb::handle inputs, std::optional<Tensor> grad_outputs,
+         bool retain_graph, bool create_graph) {
+        std::vector<Tensor> wanted;
+        if (nb::isinstance<Tensor>(inputs)) {
+          wanted.push_back(nb::cast<Tensor>(inputs));
+        } else {
+          wanted = nb::cast<std::vector<Tensor>>(inputs);
+        }
+        std::vector<Tensor> found;
+        {
           const nb::gil_scoped_release release;
-          realize(tensors);
-        },
-        nb::arg("tensors"), "Computes several tensors of one device as one graph.");
-  m.def("explain", [](const Tensor& t) { return explain(t); }, nb::arg("tensor"),
-        "The plan that realize() would run, as text.");
-  m.def("grad",
-        [](const Tensor& outputs, nb::handle inputs, std::optional<Tensor> grad_outputs, bool retain_graph,
-           bool create_graph) {
-          std::vector<Tensor> wanted;
-          if (nb::isinstance<Tensor>(inputs)) {
-            wanted.push_back(nb::cast<Tensor>(inputs));
+          found = gradients(outputs, wanted, grad_outputs.value_or(Tensor()), retain_graph,
+                            create_graph);
+        }
+        nb::list results;
+        for (const Tensor& t : found) {
+          if (t.is_defined()) {
+            results.append(t);
           } else {
-            wanted = nb::cast<std::vector<Tensor>>(inputs);
+            results.append(nb::none());
           }
-          std::vector<Tensor> found;
-          {
-            const nb::gil_scoped_release release;
-            found = gradients(outputs, wanted, grad_outputs.value_or(Tensor()), retain_graph, create_graph);
-          }
-          nb::list results;
-          for (const Tensor& t : found) {
-            if (t.is_defined()) {
-              results.append(t);
-            } else {
-              results.append(nb::none());
-            }
-          }
-          return nb::tuple(results);
-        },
-        nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(),
-        nb::arg("retain_graph") = false, nb::arg("create_graph") = false,
-        "Gradients of one output with respect to tensors, without touching their grad.");
+        }
+        return nb::tuple(results);
+      },
+      nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(),
+      nb::arg("retain_graph") = false, nb::arg("create_graph") = false,
+      "Gradients of one output with respect to tensors, without touching their grad.");
   m.def("_live_nodes", &graph::live_node_count, "Nodes alive now, for tests of memory.");
 
   bind_elementwise(m, tensor);

@@ -44,18 +44,26 @@ Device device_from(nb::handle object) {
 
 void bind_types(nb::module_& m) {
   nb::class_<PythonDType>(m, "dtype", "The type of a tensor's elements.")
-      .def("__repr__", [](const PythonDType& d) { return "vkml." + (d.dtype == DType::kBool ? std::string("bool") : std::string(name_of(d.dtype))); })
+      .def("__repr__",
+           [](const PythonDType& d) {
+             return "vkml." +
+                    (d.dtype == DType::kBool ? std::string("bool") : std::string(name_of(d.dtype)));
+           })
       .def("__hash__", [](const PythonDType& d) { return static_cast<std::int64_t>(d.dtype); })
-      .def("__eq__", [](const PythonDType& a, nb::handle b) {
-        return nb::isinstance<PythonDType>(b) && nb::cast<PythonDType>(b).dtype == a.dtype;
-      })
-      .def("__reduce__", [](const PythonDType& d) {
-        const nb::object module = nb::module_::import_("vkml");
-        const char* name = d.dtype == DType::kBool ? "bool" : name_of(d.dtype).data();
-        return nb::make_tuple(nb::module_::import_("builtins").attr("getattr"), nb::make_tuple(module, name));
-      })
-      .def_prop_ro("itemsize", [](const PythonDType& d) { return size_of(d.dtype); },
-                   "Bytes of one element.")
+      .def("__eq__",
+           [](const PythonDType& a, nb::handle b) {
+             return nb::isinstance<PythonDType>(b) && nb::cast<PythonDType>(b).dtype == a.dtype;
+           })
+      .def("__reduce__",
+           [](const PythonDType& d) {
+             const nb::object module = nb::module_::import_("vkml");
+             const char* name = d.dtype == DType::kBool ? "bool" : name_of(d.dtype).data();
+             return nb::make_tuple(nb::module_::import_("builtins").attr("getattr"),
+                                   nb::make_tuple(module, name));
+           })
+      .def_prop_ro(
+          "itemsize", [](const PythonDType& d) { return size_of(d.dtype); },
+          "Bytes of one element.")
       .def_prop_ro("is_floating_point", [](const PythonDType& d) { return is_floating(d.dtype); });
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
@@ -70,15 +78,19 @@ void bind_types(nb::module_& m) {
   m.attr("long") = dtype_object(DType::kI64);
 
   nb::class_<Device>(m, "device", "A device: vkml.device(\"cpu\"), vkml.device(\"vulkan:0\").")
-      .def("__init__", [](Device* self, nb::handle name) { new (self) Device(device_from(name)); },
-           nb::arg("name"))
+      .def(
+          "__init__", [](Device* self, nb::handle name) { new (self) Device(device_from(name)); },
+          nb::arg("name"))
       .def("__repr__", &device_repr)
       .def("__str__", [](Device d) { return to_string(d); })
       .def("__hash__", [](Device d) { return static_cast<int>(d.kind) * 256 + d.index; })
-      .def("__eq__", [](Device a, nb::handle b) { return nb::isinstance<Device>(b) && nb::cast<Device>(b) == a; })
-      .def("__reduce__", [](Device d) {
-        return nb::make_tuple(nb::type<Device>(), nb::make_tuple(to_string(d)));
-      })
+      .def("__eq__",
+           [](Device a, nb::handle b) {
+             return nb::isinstance<Device>(b) && nb::cast<Device>(b) == a;
+           })
+      .def(
+          "__reduce__",
+          [](Device d) { return nb::make_tuple(nb::type<Device>(), nb::make_tuple(to_string(d))); })
       .def_prop_ro("type", [](Device d) { return d.kind == DeviceKind::kCpu ? "cpu" : "vulkan"; })
       .def_prop_ro("index", [](Device d) { return static_cast<int>(d.index); });
   m.attr("Device") = m.attr("device");

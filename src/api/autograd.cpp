@@ -24,9 +24,10 @@ Value seed_gradient(const Value& output, const Tensor& gradient) {
     return given.dtype() == output.dtype() ? given : graph::cast(given, output.dtype());
   }
   if (output->numel() != 1) {
-    throw AutogradError(fmt::format("[backward] a tensor of shape {} needs a gradient of that shape; "
-                                    "only one element has 1 for a default",
-                                    output.shape().to_string()));
+    throw AutogradError(
+        fmt::format("[backward] a tensor of shape {} needs a gradient of that shape; "
+                    "only one element has 1 for a default",
+                    output.shape().to_string()));
   }
   return graph::full(output.shape().extents(), 1, output.dtype(), output.device());
 }
@@ -34,9 +35,12 @@ Value seed_gradient(const Value& output, const Tensor& gradient) {
 /// Gradients that a failed submission did not deliver are taken back.
 class GradientRollback {
  public:
-  void remember(const std::shared_ptr<LeafGradient>& leaf) { before_.emplace_back(leaf, leaf->current()); }
+  void remember(const std::shared_ptr<LeafGradient>& leaf) {
+    before_.emplace_back(leaf, leaf->current());
+  }
   void undo() {
-    for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) entry->first->set(entry->second);
+    for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry)
+      entry->first->set(entry->second);
   }
 
  private:
@@ -60,7 +64,8 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
     sink->accumulate(leaf_gradient);
     roots.push_back(sink->current()->node());
   }
-  for (NodePtr& assigned : take_pending_assignments(output.device())) roots.push_back(std::move(assigned));
+  for (NodePtr& assigned : take_pending_assignments(output.device()))
+    roots.push_back(std::move(assigned));
   try {
     dispatch::realize(roots, {.keep_for_backward = retain});
   } catch (...) {

@@ -72,7 +72,8 @@ void synchronize(Device device) {
   dispatch::backend_for(device).synchronize();
 }
 void synchronize() {
-  for (const Device device : dispatch::devices_in_use()) dispatch::backend_for(device).synchronize();
+  for (const Device device : dispatch::devices_in_use())
+    dispatch::backend_for(device).synchronize();
 }
 
 std::int64_t allocated_bytes(Device device) {
@@ -87,7 +88,9 @@ CacheInfo cache_info(Device device) {
 void clear_cache(Device device) { dispatch::clear_cache(device); }
 
 void set_coverage(bool enabled) { dispatch::set_coverage(enabled); }
-std::map<std::string, std::map<std::string, std::int64_t>> coverage() { return dispatch::coverage(); }
+std::map<std::string, std::map<std::string, std::int64_t>> coverage() {
+  return dispatch::coverage();
+}
 void clear_coverage() { dispatch::clear_coverage(); }
 
 }  // namespace vkml

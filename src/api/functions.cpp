@@ -37,16 +37,16 @@ Device chosen(const std::optional<Device>& device) { return device.value_or(defa
 
 #define VKML_UNARY(name, ...) \
   Tensor name(const Tensor& x) { return record(graph::name(x.value())); }
-#define VKML_BINARY(name, ...)                                                           \
-  Tensor name(const Tensor& a, const Tensor& b) {                                        \
-    const Device device = operand_device({&a, &b});                                      \
+#define VKML_BINARY(name, ...)                                                              \
+  Tensor name(const Tensor& a, const Tensor& b) {                                           \
+    const Device device = operand_device({&a, &b});                                         \
     return record(graph::name(on_device(a.value(), device), on_device(b.value(), device))); \
   }
-#define VKML_TERNARY(name, ...)                                                          \
-  Tensor name(const Tensor& a, const Tensor& b, const Tensor& c) {                       \
-    const Device device = operand_device({&a, &b, &c});                                  \
+#define VKML_TERNARY(name, ...)                                                           \
+  Tensor name(const Tensor& a, const Tensor& b, const Tensor& c) {                        \
+    const Device device = operand_device({&a, &b, &c});                                   \
     return record(graph::name(on_device(a.value(), device), on_device(b.value(), device), \
-                              on_device(c.value(), device)));                            \
+                              on_device(c.value(), device)));                             \
   }
 #include "vkml/ops/elementwise.def.h"
 #undef VKML_UNARY
@@ -86,14 +86,17 @@ Tensor arange(double start, double stop, double step, DType dtype, std::optional
 }
 
 Tensor rand(const Extents& extents, DType dtype, std::optional<Device> device) {
-  return record(graph::cast(graph::random_uniform(extents, next_random_key(), chosen(device)), dtype));
+  return record(
+      graph::cast(graph::random_uniform(extents, next_random_key(), chosen(device)), dtype));
 }
 Tensor randn(const Extents& extents, DType dtype, std::optional<Device> device) {
-  return record(graph::cast(graph::random_normal(extents, next_random_key(), chosen(device)), dtype));
+  return record(
+      graph::cast(graph::random_normal(extents, next_random_key(), chosen(device)), dtype));
 }
 Tensor randint(std::int64_t low, std::int64_t high, const Extents& extents, DType dtype,
                std::optional<Device> device) {
-  if (low >= high) throw ArgumentError(fmt::format("[randint] no integer is in [{}, {})", low, high));
+  if (low >= high)
+    throw ArgumentError(fmt::format("[randint] no integer is in [{}, {})", low, high));
   const Device where = chosen(device);
   const auto unit = [&] { return graph::random_uniform(extents, next_random_key(), where); };
   const double range = static_cast<double>(high) - static_cast<double>(low);
@@ -156,7 +159,8 @@ Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
   const int from = normalize_axis("flatten", first, x.rank());
   const int until = normalize_axis("flatten", last, x.rank());
   if (from > until) {
-    throw ShapeError(fmt::format("[flatten] the first axis {} lies after the last {}", from, until));
+    throw ShapeError(
+        fmt::format("[flatten] the first axis {} lies after the last {}", from, until));
   }
   Extents extents;
   std::int64_t merged = 1;
@@ -174,7 +178,9 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::optional<std::int64_t> sta
              std::optional<std::int64_t> stop, std::int64_t step) {
   return view_of(x, [&](const Value& v) { return graph::slice(v, axis, start, stop, step); });
 }
-Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : record(graph::contiguous(x.value())); }
+Tensor contiguous(const Tensor& x) {
+  return x.is_contiguous() ? x : record(graph::contiguous(x.value()));
+}
 Tensor to_copy(const Tensor& x) { return record(graph::copy(x.value())); }
 
 namespace {
@@ -214,9 +220,9 @@ Tensor pad(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amou
   return record(graph::pad(x.value(), amounts, value));
 }
 
-#define VKML_REDUCTION(name)                                          \
-  Tensor name(const Tensor& x, const Extents& axes, bool keepdim) {   \
-    return record(graph::name(x.value(), axes, keepdim));             \
+#define VKML_REDUCTION(name)                                        \
+  Tensor name(const Tensor& x, const Extents& axes, bool keepdim) { \
+    return record(graph::name(x.value(), axes, keepdim));           \
   }
 VKML_REDUCTION(sum)
 VKML_REDUCTION(mean)
@@ -234,14 +240,18 @@ Tensor var(const Tensor& x, const Extents& axes, bool keepdim, double correction
   return record(graph::variance(x.value(), axes, keepdim, correction));
 }
 
-Tensor softmax(const Tensor& x, std::int64_t axis) { return record(graph::softmax(x.value(), axis)); }
+Tensor softmax(const Tensor& x, std::int64_t axis) {
+  return record(graph::softmax(x.value(), axis));
+}
 Tensor log_softmax(const Tensor& x, std::int64_t axis) {
   return record(graph::log_softmax(x.value(), axis));
 }
-Tensor matmul(const Tensor& a, const Tensor& b) { return record(graph::matmul(a.value(), b.value())); }
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  return record(graph::matmul(a.value(), b.value()));
+}
 
-Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Pair stride, Pair padding,
-              Pair dilation, std::int64_t groups) {
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Pair stride,
+              Pair padding, Pair dilation, std::int64_t groups) {
   Value y = graph::conv2d(input.value(), weight.value(), {stride, padding, dilation, groups});
   if (bias.is_defined()) {
     const std::int64_t channels[] = {weight.shape()[0], 1, 1};
@@ -265,7 +275,8 @@ Tensor max_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding, P
   parameters.dilation = dilation;
   return record(graph::max_pool2d(input.value(), parameters));
 }
-Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding, bool count_include_pad) {
+Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding,
+                  bool count_include_pad) {
   graph::Pool2dParameters parameters = pool_parameters(kernel, stride, padding);
   parameters.count_include_pad = count_include_pad;
   return record(graph::avg_pool2d(input.value(), parameters));
@@ -274,7 +285,8 @@ Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding, b
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
   return record(graph::gather(x.value(), axis, index.value()));
 }
-Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index, const Tensor& source) {
+Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
+                   const Tensor& source) {
   return record(graph::scatter_add(base.value(), axis, index.value(), source.value()));
 }
 Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis) {
@@ -293,8 +305,8 @@ Tensor normalize(const Tensor& x, const Extents& axes, double epsilon) {
   return record(graph::normalize(x.value(), axes, epsilon));
 }
 
-Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weight, const Tensor& bias,
-                  double epsilon) {
+Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weight,
+                  const Tensor& bias, double epsilon) {
   const int count = static_cast<int>(normalized.size());
   const int first = x.rank() - count;
   bool fits = count > 0 && first >= 0;
@@ -304,8 +316,8 @@ Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weig
     axes.push_back(first + i);
   }
   if (!fits) {
-    throw ShapeError(fmt::format("[layer_norm] the last axes of {} are not {}", x.shape().to_string(),
-                                 to_string(normalized)));
+    throw ShapeError(fmt::format("[layer_norm] the last axes of {} are not {}",
+                                 x.shape().to_string(), to_string(normalized)));
   }
   Value y = graph::normalize(x.value(), axes, epsilon);
   if (weight.is_defined()) y = y * weight.value();
@@ -316,10 +328,12 @@ Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weig
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
                      std::int64_t ignore_index, double label_smoothing) {
   if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
-    throw ArgumentError(fmt::format("[cross_entropy] label smoothing {} is outside [0, 1]", label_smoothing));
+    throw ArgumentError(
+        fmt::format("[cross_entropy] label smoothing {} is outside [0, 1]", label_smoothing));
   }
   const Value labels = target.value();
-  const Value rows = graph::cross_entropy_rows(logits.value(), labels, ignore_index, label_smoothing);
+  const Value rows =
+      graph::cross_entropy_rows(logits.value(), labels, ignore_index, label_smoothing);
   if (reduction == Reduction::kNone) return record(rows);
   const Value total = graph::sum(rows, {}, false);
   if (reduction == Reduction::kSum) return record(total);

@@ -27,10 +27,11 @@ Value apply_index(const Value& x, const Index& index) {
   }
   if (ellipses > 1) throw IndexError("[getitem] an index holds one ellipsis at most");
   if (consumed > x.rank()) {
-    throw IndexError(fmt::format("[getitem] {} indices for a tensor of rank {}", consumed, x.rank()));
+    throw IndexError(
+        fmt::format("[getitem] {} indices for a tensor of rank {}", consumed, x.rank()));
   }
-  // Two passes, so that x[None, 0] never exceeds the rank limit: first what removes or narrows axes,
-  // then new axes.
+  // Two passes, so that x[None, 0] never exceeds the rank limit: first what removes or narrows
+  // axes, then new axes.
   Value result = x;
   int axis = 0;
   std::vector<int> new_axes;  // positions in the result
@@ -69,7 +70,8 @@ void Tensor::index_put_(const Index& index, const Tensor& given) {
   }
   const Value dense = graph::contiguous(old);
   const Value window = apply_index(dense, index);
-  const Value value = graph::broadcast_to(graph::cast(given.value(), old.dtype()), window.shape().extents());
+  const Value value =
+      graph::broadcast_to(graph::cast(given.value(), old.dtype()), window.shape().extents());
   Value updated;
   if (old->is_gradient_stop()) {
     const Value replaced = graph::view_update(dense, value, graph::window_between(dense, window));

@@ -62,7 +62,9 @@ struct Printer {
     });
     scientific = largest >= 1e8 || (largest > 0 && (largest / smallest > 1000 && !whole)) ||
                  (largest > 0 && largest < 1e-4);
-    visit_shown(0, 0, [&](std::int64_t at) { width = std::max(width, static_cast<int>(element(at).size())); });
+    visit_shown(0, 0, [&](std::int64_t at) {
+      width = std::max(width, static_cast<int>(element(at).size()));
+    });
   }
 
   void write(std::string& out, std::size_t axis, std::int64_t base, std::size_t indent) const {
@@ -73,8 +75,9 @@ struct Printer {
     std::int64_t inner = 1;
     for (std::size_t k = axis + 1; k < extents.size(); ++k) inner *= extents[k];
     const bool last = axis + 1 == extents.size();
-    const std::string separator =
-        last ? ", " : "," + std::string(extents.size() - axis - 1, '\n') + std::string(indent + axis + 1, ' ');
+    const std::string separator = last ? ", "
+                                       : "," + std::string(extents.size() - axis - 1, '\n') +
+                                             std::string(indent + axis + 1, ' ');
     out += "[";
     for (std::int64_t i = 0; i < extents[axis]; ++i) {
       if (i > 0) out += separator;
@@ -109,11 +112,21 @@ std::string Tensor::to_string() const {
   printer.summarize = numel() > kSummaryAbove;
   switch (dtype()) {
     case DType::kBool:
-    case DType::kU8: unpack<std::uint8_t>(to_host(), printer.integers); break;
-    case DType::kI32: unpack<std::int32_t>(to_host(), printer.integers); break;
-    case DType::kI64: unpack<std::int64_t>(to_host(), printer.integers); break;
-    case DType::kF64: unpack<double>(to_host(), printer.numbers); break;
-    default: unpack<float>(to(detach(), DType::kF32).to_host(), printer.numbers); break;
+    case DType::kU8:
+      unpack<std::uint8_t>(to_host(), printer.integers);
+      break;
+    case DType::kI32:
+      unpack<std::int32_t>(to_host(), printer.integers);
+      break;
+    case DType::kI64:
+      unpack<std::int64_t>(to_host(), printer.integers);
+      break;
+    case DType::kF64:
+      unpack<double>(to_host(), printer.numbers);
+      break;
+    default:
+      unpack<float>(to(detach(), DType::kF32).to_host(), printer.numbers);
+      break;
   }
   printer.choose_format();
   constexpr std::string_view kOpening = "tensor(";

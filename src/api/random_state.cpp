@@ -29,7 +29,8 @@ std::uint64_t mix(std::uint64_t x) {
 graph::RandomKey next_random_key() {
   Stream& s = stream();
   const std::scoped_lock lock(s.mutex);
-  const std::uint64_t word = mix(mix(s.seed + 0x9e3779b97f4a7c15u) + ++s.draws * 0x9e3779b97f4a7c15u);
+  const std::uint64_t word =
+      mix(mix(s.seed + 0x9e3779b97f4a7c15u) + ++s.draws * 0x9e3779b97f4a7c15u);
   return {{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)}};
 }
 

@@ -6,7 +6,8 @@
 
 namespace vkml {
 
-/// Wraps the value; computes it at once in eager mode, or when the chain below it has grown too long.
+/// Wraps the value; computes it at once in eager mode, or when the chain below it has grown too
+/// long.
 Tensor record(const graph::Value& value);
 /// The same for a view of `base`: assigning through it changes the base.
 Tensor record_view(const graph::Value& value, const Tensor& base, const graph::Value& base_value);

@@ -51,7 +51,8 @@ namespace {
 /// Takes the recorded steps again, from a new value.
 Value replay(const std::vector<ViewStep>& steps, const Value& from) {
   Value value = from;
-  for (const ViewStep& step : steps) value = graph::replay_view(*step.op, step.attributes, step.extents, value);
+  for (const ViewStep& step : steps)
+    value = graph::replay_view(*step.op, step.attributes, step.extents, value);
   return value;
 }
 

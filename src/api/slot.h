@@ -67,8 +67,8 @@ class Slot {
 };
 
 /// Assignments recorded on a device and not computed yet. backward() computes them with its own
-/// graph: statistics that a model keeps (batch norm's) would otherwise hold every step's values until
-/// somebody reads them.
+/// graph: statistics that a model keeps (batch norm's) would otherwise hold every step's values
+/// until somebody reads them.
 void add_pending_assignment(const graph::NodePtr& node);
 std::vector<graph::NodePtr> take_pending_assignments(Device device);
 

@@ -60,7 +60,8 @@ Tensor Tensor::from_values(std::span<const float> values, const Extents& extents
   return from_host(std::as_bytes(values), extents, DType::kF32, device);
 }
 
-Tensor Tensor::from_shared(StoragePtr storage, std::int64_t offset, const Shape& shape, DType dtype) {
+Tensor Tensor::from_shared(StoragePtr storage, std::int64_t offset, const Shape& shape,
+                           DType dtype) {
   return Tensor(Value(graph::make_leaf(std::move(storage), offset, shape, dtype)));
 }
 
@@ -129,13 +130,20 @@ double Tensor::item() const {
   const std::vector<std::byte> bytes = only_element(*this);
   switch (dtype()) {
     case DType::kBool:
-    case DType::kU8: return load<std::uint8_t>(bytes);
-    case DType::kI32: return load<std::int32_t>(bytes);
-    case DType::kI64: return static_cast<double>(load<std::int64_t>(bytes));
-    case DType::kF16: return f16_to_f32(load<std::uint16_t>(bytes));
-    case DType::kBF16: return bf16_to_f32(load<std::uint16_t>(bytes));
-    case DType::kF32: return load<float>(bytes);
-    case DType::kF64: return load<double>(bytes);
+    case DType::kU8:
+      return load<std::uint8_t>(bytes);
+    case DType::kI32:
+      return load<std::int32_t>(bytes);
+    case DType::kI64:
+      return static_cast<double>(load<std::int64_t>(bytes));
+    case DType::kF16:
+      return f16_to_f32(load<std::uint16_t>(bytes));
+    case DType::kBF16:
+      return bf16_to_f32(load<std::uint16_t>(bytes));
+    case DType::kF32:
+      return load<float>(bytes);
+    case DType::kF64:
+      return load<double>(bytes);
   }
   throw InternalError("unknown dtype");
 }
@@ -161,8 +169,8 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
   const Value v = value();
   if (v->requires_grad() == requires_grad) return *this;
   if (requires_grad && !is_floating(dtype())) {
-    throw DTypeError(fmt::format("[requires_grad_] only floats have gradients, not {}",
-                                 name_of(dtype())));
+    throw DTypeError(
+        fmt::format("[requires_grad_] only floats have gradients, not {}", name_of(dtype())));
   }
   if (!requires_grad) {
     if (!is_leaf()) {
@@ -174,9 +182,10 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
   }
   auto gradient = std::make_shared<LeafGradient>();
   constexpr std::uint32_t kLeafFlags = graph::kFlagRequiresGrad | graph::kFlagGradientStop;
-  NodePtr leaf = v->is_computed() && !v->is_view()
-                     ? graph::make_leaf(v->storage(), v->storage_offset(), v.shape(), v.dtype(), kLeafFlags)
-                     : graph::alias(v, kLeafFlags).node();
+  NodePtr leaf =
+      v->is_computed() && !v->is_view()
+          ? graph::make_leaf(v->storage(), v->storage_offset(), v.shape(), v.dtype(), kLeafFlags)
+          : graph::alias(v, kLeafFlags).node();
   leaf->set_sink(gradient);
   slot_->set_gradient(std::move(gradient));
   slot_->show(std::move(leaf));
@@ -257,8 +266,8 @@ Tensor& Tensor::set_data(const Tensor& given) {
   }
   const bool collects_gradients = requires_grad();
   if (collects_gradients && !is_floating(value.dtype())) {
-    throw AutogradError(fmt::format("[set_data] only floats have gradients, not {}",
-                                    name_of(value.dtype())));
+    throw AutogradError(
+        fmt::format("[set_data] only floats have gradients, not {}", name_of(value.dtype())));
   }
   slot_->set_gradient(nullptr);
   slot_->show(value.node());

@@ -61,9 +61,10 @@ Flow flow_to(const NodePtr& output, const NodeIndex& inputs) {
 
 void check_recorded(const Node& node) {
   if (!node.is_released()) return;
-  throw AutogradError(fmt::format(
-      "[backward] the graph below {} was released by an earlier backward pass. Pass "
-      "retain_graph=True to that one to run through it again", node.op().name));
+  throw AutogradError(
+      fmt::format("[backward] the graph below {} was released by an earlier backward pass. Pass "
+                  "retain_graph=True to that one to run through it again",
+                  node.op().name));
 }
 
 class GradientModeScope {
@@ -125,7 +126,8 @@ BackwardPass backward(const Value& output, const Value& gradient, bool create_gr
   BackwardPass pass;
   const std::vector<Value> sums = propagate(flow, gradient, no_inputs, &pass.visited);
   for (std::size_t i = 0; i < flow.nodes.size(); ++i) {
-    if (sums[i] && flow.nodes[i]->is_gradient_stop()) pass.leaves.emplace_back(flow.nodes[i], sums[i]);
+    if (sums[i] && flow.nodes[i]->is_gradient_stop())
+      pass.leaves.emplace_back(flow.nodes[i], sums[i]);
   }
   return pass;
 }

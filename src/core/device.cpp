@@ -23,8 +23,9 @@ Device parse_device(std::string_view text) {
       return vulkan_device(static_cast<int>(index));
     }
   }
-  throw DeviceError("unknown device \"" + std::string(text) +
-                    "\". Use \"cpu\", \"vulkan\" or \"vulkan:1\"; vkml.devices() lists what is here.");
+  throw DeviceError(
+      "unknown device \"" + std::string(text) +
+      "\". Use \"cpu\", \"vulkan\" or \"vulkan:1\"; vkml.devices() lists what is here.");
 }
 
 }  // namespace vkml

@@ -1,5 +1,5 @@
-// How one value is read at the elements of another shape: through views, down to the dense buffer of
-// an input or of a computed value.
+// How one value is read at the elements of another shape: through views, down to the dense buffer
+// of an input or of a computed value.
 #pragma once
 
 #include "schedule.h"
@@ -23,8 +23,8 @@ Access access_of(const Schedule& schedule, int source, const Shape& reader);
 /// Position of the value that `source` is a view of, or itself.
 int root_of(const Schedule& schedule, int source);
 
-/// Which axis of one shape is which of another, matching axes of extent above 1 in order. -1: an axis
-/// of extent 1.
+/// Which axis of one shape is which of another, matching axes of extent above 1 in order. -1: an
+/// axis of extent 1.
 using AxisMap = std::array<int, kMaxDims>;
 /// False when the shapes differ by more than axes of extent 1. `allowed` masks the target's axes.
 bool match_axes(const Extents& from, const Extents& to, unsigned allowed, AxisMap& map);

@@ -26,7 +26,8 @@ KernelKind kernel_kind(ops::CoreKind kind) {
 }
 
 bool operator==(const Operand& a, const Operand& b) {
-  return a.buffer == b.buffer && a.offset == b.offset && a.strides == b.strides && a.dtype == b.dtype;
+  return a.buffer == b.buffer && a.offset == b.offset && a.strides == b.strides &&
+         a.dtype == b.dtype;
 }
 
 class Emitter {
@@ -85,7 +86,9 @@ class Emitter {
   void member(int position) {
     const Node& node = *schedule_[position].node;
     switch (node.family()) {
-      case Family::kElementwise: values_.emplace(position, elementwise(position, node)); return;
+      case Family::kElementwise:
+        values_.emplace(position, elementwise(position, node));
+        return;
       case Family::kCast: {
         const Expr x = read(schedule_.sources_of(position)[0], node.shape(), *maps_);
         values_.emplace(position, convert_to(x, node.dtype()));
@@ -97,8 +100,12 @@ class Emitter {
       case Family::kAssign:
         values_.emplace(position, read(schedule_.sources_of(position)[1], node.shape(), *maps_));
         return;
-      case Family::kCheck: values_.emplace(position, check(position, node)); return;
-      case Family::kReduce: values_.emplace(position, reduce(position, node)); return;
+      case Family::kCheck:
+        values_.emplace(position, check(position, node));
+        return;
+      case Family::kReduce:
+        values_.emplace(position, reduce(position, node));
+        return;
       case Family::kIota: {
         Access access;
         access.root = position;
@@ -106,9 +113,14 @@ class Emitter {
         values_.emplace(position, coordinates(access, node.shape(), *maps_));
         return;
       }
-      case Family::kScalar: values_.emplace(position, scalar(position)); return;
-      case Family::kCore: values_.emplace(position, core(position, node)); return;
-      default: throw InternalError("no program for " + std::string(node.op().name));
+      case Family::kScalar:
+        values_.emplace(position, scalar(position));
+        return;
+      case Family::kCore:
+        values_.emplace(position, core(position, node));
+        return;
+      default:
+        throw InternalError("no program for " + std::string(node.op().name));
     }
   }
 
@@ -141,7 +153,8 @@ class Emitter {
     const Expr exempt = x == x.bits_of(x.type(), node.attributes()[1]);
     const Expr index = ops::select(exempt, x.constant(0), x);
     const int site = context_.add_site(node.op().name, extent);
-    const Expr checked = index.emit(Opcode::kCheckIndex, x.type(), x.bits_of(x.type(), extent), site);
+    const Expr checked =
+        index.emit(Opcode::kCheckIndex, x.type(), x.bits_of(x.type(), extent), site);
     return ops::select(exempt, x, checked);
   }
 
@@ -195,7 +208,8 @@ class Emitter {
 
   Expr scalar(int position) {
     const ScalarType type = ops::compute_type(schedule_[position].node->dtype());
-    return {&builder_, builder_.emit({Opcode::kScalar, type, 0, 0, 0, context_.scalar_of(position)})};
+    return {&builder_,
+            builder_.emit({Opcode::kScalar, type, 0, 0, 0, context_.scalar_of(position)})};
   }
 
   /// The coordinate that an iota holds where the access reads it: a sum over the reader's axes.
@@ -238,12 +252,15 @@ class Emitter {
     operand.offset = access.offset;
     operand.extents = kernel_.space;
     for (int axis = 0; axis < kMaxDims; ++axis) {
-      if (map[at(axis)] >= 0) operand.strides[at(order_[at(map[at(axis)])])] = access.strides[at(axis)];
+      if (map[at(axis)] >= 0)
+        operand.strides[at(order_[at(map[at(axis)])])] = access.strides[at(axis)];
     }
-    const auto same = std::ranges::find_if(kernel_.loads, [&](const Operand& o) { return o == operand; });
+    const auto same =
+        std::ranges::find_if(kernel_.loads, [&](const Operand& o) { return o == operand; });
     const auto index = same - kernel_.loads.begin();
     if (same == kernel_.loads.end()) kernel_.loads.push_back(operand);
-    return {&builder_, builder_.emit({Opcode::kLoad, ops::compute_type(node.dtype()), 0, 0, 0, index})};
+    return {&builder_,
+            builder_.emit({Opcode::kLoad, ops::compute_type(node.dtype()), 0, 0, 0, index})};
   }
 
   Expr convert_to(const Expr& x, DType dtype) {
@@ -321,7 +338,9 @@ class Emitter {
 
 }  // namespace
 
-Kernel emit_group(const PlanContext& context, const Group& group) { return Emitter(context).group(group); }
+Kernel emit_group(const PlanContext& context, const Group& group) {
+  return Emitter(context).group(group);
+}
 
 Kernel emit_copy(const PlanContext& context, int source, const Shape& reader, int target_buffer,
                  DType dtype, std::int64_t offset, const Extents& strides) {

@@ -7,12 +7,18 @@
 namespace vkml::dispatch {
 
 const char* name_of(KernelKind kind) {
-  constexpr const char* kNames[] = {"region",          "matmul",
-                                    "conv2d",          "conv2d_input_gradient",
-                                    "conv2d_weight_gradient", "max_pool2d",
-                                    "max_pool2d_indices", "max_pool2d_gradient",
-                                    "avg_pool2d",      "avg_pool2d_gradient",
-                                    "gather",          "scatter_add"};
+  constexpr const char* kNames[] = {"region",
+                                    "matmul",
+                                    "conv2d",
+                                    "conv2d_input_gradient",
+                                    "conv2d_weight_gradient",
+                                    "max_pool2d",
+                                    "max_pool2d_indices",
+                                    "max_pool2d_gradient",
+                                    "avg_pool2d",
+                                    "avg_pool2d_gradient",
+                                    "gather",
+                                    "scatter_add"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(KernelKind::kScatterAdd) + 1);
   return kNames[static_cast<int>(kind)];
 }
@@ -37,8 +43,10 @@ Level source_level(const ops::Instruction& instruction, const Kernel& kernel) {
   using ops::Opcode;
   switch (instruction.op) {
     case Opcode::kConstant:
-    case Opcode::kScalar: return Level::kUniform;
-    case Opcode::kCore: return Level::kElement;
+    case Opcode::kScalar:
+      return Level::kUniform;
+    case Opcode::kCore:
+      return Level::kElement;
     case Opcode::kIota:
       return instruction.imm >= kMaxDims - kernel.reduce_dims ? Level::kElement : Level::kRow;
     default: {
@@ -93,13 +101,14 @@ std::string to_string(const Operand& operand) {
 }  // namespace
 
 std::string to_string(const ExecutionGraph& graph) {
-  std::string text = fmt::format("{} kernels, arena {} bytes\n", graph.kernels.size(),
-                                 graph.arena_bytes);
+  std::string text =
+      fmt::format("{} kernels, arena {} bytes\n", graph.kernels.size(), graph.arena_bytes);
   for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
     const Kernel& kernel = graph.kernels[i];
     text += fmt::format("kernel {}: {} space {} rows over the last {} axes\n", i,
                         name_of(kernel.kind), to_string(kernel.space), kernel.reduce_dims);
-    for (const Operand& operand : kernel.core_inputs) text += "  core  " + to_string(operand) + "\n";
+    for (const Operand& operand : kernel.core_inputs)
+      text += "  core  " + to_string(operand) + "\n";
     for (const Operand& operand : kernel.loads) text += "  load  " + to_string(operand) + "\n";
     for (const Operand& operand : kernel.stores) text += "  store " + to_string(operand) + "\n";
     text += ops::to_string(kernel.program);

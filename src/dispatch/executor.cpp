@@ -197,13 +197,14 @@ void finish_node(Node& node, StoragePtr storage, std::int64_t offset) {
   if (!node.requires_grad() || node.is_gradient_stop()) node.release_sources(false);
 }
 
-/// Finishing a node may drop the last reference to others of the schedule: what is finished later is
-/// held until then.
+/// Finishing a node may drop the last reference to others of the schedule: what is finished later
+/// is held until then.
 void mark_results(const Schedule& schedule, const Plan& plan, Bound& bound,
                   const std::shared_ptr<Submission>& submission) {
   std::vector<NodePtr> results;
   std::vector<NodePtr> views;
-  for (const int position : plan.results) results.push_back(schedule[position].node->shared_from_this());
+  for (const int position : plan.results)
+    results.push_back(schedule[position].node->shared_from_this());
   for (const Step& step : schedule.steps) {
     if (step.role == Role::kAlias && step.kept) views.push_back(step.node->shared_from_this());
   }
@@ -277,8 +278,8 @@ void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
   Bound bound = bind(schedule, *plan, backend);
   std::shared_ptr<Submission> submission;
   try {
-    submission = with_one_retry(
-        backend, [&] { return backend.run(*plan->executable, bound.bindings); });
+    submission =
+        with_one_retry(backend, [&] { return backend.run(*plan->executable, bound.bindings); });
   } catch (const IndexError&) {
     restore_assigned(schedule);
     throw;

@@ -31,8 +31,10 @@ bool is_program(const Schedule& schedule, int position) {
     case Family::kAssign:
     case Family::kReduce:
     case Family::kIota:
-    case Family::kScalar: return true;
-    default: return false;
+    case Family::kScalar:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -88,8 +90,9 @@ class Fuser {
     find_buffered_sources();
     for (int i = 0; i < schedule_.size(); ++i) {
       const Step& step = schedule_[i];
-      const bool grouped = step.role == Role::kCompute ? (!is_inline(schedule_, i) || buffered_[at(i)])
-                                                       : step.role == Role::kScalar && buffered_[at(i)];
+      const bool grouped = step.role == Role::kCompute
+                               ? (!is_inline(schedule_, i) || buffered_[at(i)])
+                               : step.role == Role::kScalar && buffered_[at(i)];
       if (grouped) place(i);
     }
     order_groups();
@@ -144,8 +147,8 @@ class Fuser {
       if (instructions > kMaxInstructions) return false;
     }
     if (group.core >= 0) group.space = padded(schedule_[group.core].node->shape());
-    return find_row(group) && place_members(group) && check_accesses(group) && check_donation(group) &&
-           count_operands(group) <= kMaxOperands;
+    return find_row(group) && place_members(group) && check_accesses(group) &&
+           check_donation(group) && count_operands(group) <= kMaxOperands;
   }
 
   bool find_row(Group& group) const {
@@ -153,7 +156,8 @@ class Fuser {
     for (const int member : group.members) {
       if (!is_reduce(schedule_, member)) continue;
       AxisMap map;
-      if (!match_axes(padded(reading_shape(schedule_, member)), group.space, kAllAxes, map)) return false;
+      if (!match_axes(padded(reading_shape(schedule_, member)), group.space, kAllAxes, map))
+        return false;
       const unsigned mask = reduced_mask(schedule_, member, map, group.space);
       if (group.reduced != 0 && group.reduced != mask) return false;
       group.reduced = mask;
@@ -169,7 +173,8 @@ class Fuser {
       AxisMap map;
       if (!is_reduce(schedule_, member) && match_axes(extents, group.space, kAllAxes, map)) {
         group.places.push_back(Place::kElement);
-      } else if (group.reduced != 0 && match_axes(extents, group.space, kAllAxes & ~group.reduced, map)) {
+      } else if (group.reduced != 0 &&
+                 match_axes(extents, group.space, kAllAxes & ~group.reduced, map)) {
         group.places.push_back(Place::kRow);
       } else {
         return false;
@@ -198,7 +203,8 @@ class Fuser {
       }
       const Shape& reader = reading_shape(schedule_, member);
       AxisMap reader_map = group.maps[i];
-      if (is_reduce(schedule_, member) && !match_axes(padded(reader), group.space, kAllAxes, reader_map)) {
+      if (is_reduce(schedule_, member) &&
+          !match_axes(padded(reader), group.space, kAllAxes, reader_map)) {
         return false;
       }
       for (const int source : read_sources(schedule_, member)) {
@@ -213,8 +219,7 @@ class Fuser {
   bool reads_in_place(const Access& access, const AxisMap& reader_map, const Group& group,
                       int root) const {
     if (access.offset != 0) return false;
-    const Extents strides =
-        dense_strides(padded(schedule_[group.members[at(root)]].node->shape()));
+    const Extents strides = dense_strides(padded(schedule_[group.members[at(root)]].node->shape()));
     Extents expected{0, 0, 0, 0};  // by axis of the space
     unsigned covered = 0;
     for (int axis = 0; axis < kMaxDims; ++axis) {
@@ -280,7 +285,9 @@ class Fuser {
     return static_cast<int>(loads.size()) + std::max(stores, 1);
   }
 
-  bool depends(int group, int on) const { return (reach_[at(group)][at(on) / 64] >> (on % 64)) & 1u; }
+  bool depends(int group, int on) const {
+    return (reach_[at(group)][at(on) / 64] >> (on % 64)) & 1u;
+  }
   void add_reach(int group, int on) {
     auto& bits = reach_[at(group)];
     bits[at(on) / 64] |= std::uint64_t{1} << (on % 64);
@@ -291,7 +298,8 @@ class Fuser {
   bool path_between(int a, int b) const {
     for (int middle = 0; middle < static_cast<int>(groups_.size()); ++middle) {
       if (middle == a || middle == b || groups_[at(middle)].members.empty()) continue;
-      if ((depends(a, middle) && depends(middle, b)) || (depends(b, middle) && depends(middle, a))) {
+      if ((depends(a, middle) && depends(middle, b)) ||
+          (depends(b, middle) && depends(middle, a))) {
         return true;
       }
     }
@@ -320,7 +328,8 @@ class Fuser {
     }
     std::vector<int> candidates = source_groups(position);
     for (const int group : candidates) add_reach(own, group);
-    if (!enabled_ || !is_program(schedule_, position) || schedule_[position].role == Role::kScalar) return;
+    if (!enabled_ || !is_program(schedule_, position) || schedule_[position].role == Role::kScalar)
+      return;
     std::ranges::sort(candidates, std::greater<>());
     for (const int candidate : candidates) {
       const int current = result_.group_of[at(position)];
@@ -336,7 +345,8 @@ class Fuser {
     for (const int member : groups_[at(from)].members) result_.group_of[at(member)] = into;
     groups_[at(into)] = std::move(merged);
     groups_[at(from)].members.clear();
-    for (std::size_t w = 0; w < reach_[at(into)].size(); ++w) reach_[at(into)][w] |= reach_[at(from)][w];
+    for (std::size_t w = 0; w < reach_[at(into)].size(); ++w)
+      reach_[at(into)][w] |= reach_[at(from)][w];
     const auto clear = [](std::vector<std::uint64_t>& bits, int group) {
       bits[at(group) / 64] &= ~(std::uint64_t{1} << (group % 64));
     };
@@ -468,7 +478,8 @@ class Fuser {
   std::vector<int> roots_of_kept_views() const {
     std::vector<int> roots;
     for (int i = 0; i < schedule_.size(); ++i) {
-      if (schedule_[i].role == Role::kAlias && schedule_[i].kept) roots.push_back(root_of(schedule_, i));
+      if (schedule_[i].role == Role::kAlias && schedule_[i].kept)
+        roots.push_back(root_of(schedule_, i));
     }
     return roots;
   }

@@ -1,10 +1,10 @@
 // Grouping of a schedule's steps into kernels.
 //
-// Greedy and deterministic: steps are visited in topological order, and each joins the groups of its
-// sources where the union still is one kernel: one iteration space, at most one core, one set of
-// reduced axes, every value inside read exactly at the element (or row) where it is computed, within
-// limits of size, and no cycle between groups. What does not fit starts a group of its own, so a
-// limit splits a kernel and never fails.
+// Greedy and deterministic: steps are visited in topological order, and each joins the groups of
+// its sources where the union still is one kernel: one iteration space, at most one core, one set
+// of reduced axes, every value inside read exactly at the element (or row) where it is computed,
+// within limits of size, and no cycle between groups. What does not fit starts a group of its own,
+// so a limit splits a kernel and never fails.
 #pragma once
 
 #include <vector>
@@ -21,16 +21,16 @@ struct Group {
   std::vector<int> members;  // positions, ascending
   int core = -1;             // the member that has a kernel core, or is assembled from parts
   Extents space{1, 1, 1, 1};
-  unsigned reduced = 0;      // mask of the axes of `space` that form a row
-  std::vector<Place> places; // by member
-  std::vector<AxisMap> maps; // by member: its axes in `space`
+  unsigned reduced = 0;       // mask of the axes of `space` that form a row
+  std::vector<Place> places;  // by member
+  std::vector<AxisMap> maps;  // by member: its axes in `space`
 };
 
 struct Fusion {
-  std::vector<Group> groups;       // in the order they run
-  std::vector<int> group_of;       // by position; -1: an input, a scalar, an alias
-  std::vector<bool> stored;        // by position: needs memory
-  std::vector<bool> donated;       // by position: an assignment that overwrites the old block
+  std::vector<Group> groups;  // in the order they run
+  std::vector<int> group_of;  // by position; -1: an input, a scalar, an alias
+  std::vector<bool> stored;   // by position: needs memory
+  std::vector<bool> donated;  // by position: an assignment that overwrites the old block
 };
 
 Fusion fuse(const Schedule& schedule, bool enabled);

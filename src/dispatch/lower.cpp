@@ -18,13 +18,13 @@ class Lowering {
   Lowering(const Schedule& schedule, const Fusion& fusion) : schedule_(schedule), fusion_(fusion) {}
 
   Lowered run() {
-    const PlanContext context{
-        schedule_, fusion_, [this](int position) { return buffer_of(position); },
-        [this](int position) { return scalar_of(position); },
-        [this](const char* op, std::int64_t extent) {
-          result_.graph.sites.push_back({op, extent});
-          return static_cast<int>(result_.graph.sites.size()) - 1;
-        }};
+    const PlanContext context{schedule_, fusion_,
+                              [this](int position) { return buffer_of(position); },
+                              [this](int position) { return scalar_of(position); },
+                              [this](const char* op, std::int64_t extent) {
+                                result_.graph.sites.push_back({op, extent});
+                                return static_cast<int>(result_.graph.sites.size()) - 1;
+                              }};
     describe_nodes();
     for (const Group& group : fusion_.groups) {
       const Family family = schedule_[group.members[0]].node->family();
@@ -46,7 +46,8 @@ class Lowering {
   /// Kernels over no elements do nothing, unless they give one value for each empty row.
   void add(Kernel kernel) {
     std::int64_t outer = 1;
-    for (int axis = 0; axis < kMaxDims - kernel.reduce_dims; ++axis) outer *= kernel.space[at(axis)];
+    for (int axis = 0; axis < kMaxDims - kernel.reduce_dims; ++axis)
+      outer *= kernel.space[at(axis)];
     const bool has_row_results = kernel.reduce_dims > 0 && outer > 0;
     if (numel(kernel.space) == 0 && !has_row_results) return;
     if (kernel.stores.empty()) return;
@@ -98,7 +99,8 @@ class Lowering {
     std::int64_t start = 0;
     for (const int source : schedule_.sources_of(position)) {
       const Shape& part = schedule_[source].node->shape();
-      Kernel kernel = emit_copy(context, source, part, buffer, node.dtype(), start * along, strides);
+      Kernel kernel =
+          emit_copy(context, source, part, buffer, node.dtype(), start * along, strides);
       kernel.nodes = {position};
       add(std::move(kernel));
       start += part[axis];
@@ -116,10 +118,11 @@ class Lowering {
     const Shape& window = schedule_[sources[1]].node->shape();
     Extents strides{0, 0, 0, 0};
     for (int axis = 0; axis < window.rank(); ++axis) {
-      if (window[axis] != 1) strides[at(axis + kMaxDims - window.rank())] = node.attributes()[axis + 1];
+      if (window[axis] != 1)
+        strides[at(axis + kMaxDims - window.rank())] = node.attributes()[axis + 1];
     }
-    Kernel update = emit_copy(context, sources[1], window, buffer, node.dtype(), node.attributes()[0],
-                              strides);
+    Kernel update =
+        emit_copy(context, sources[1], window, buffer, node.dtype(), node.attributes()[0], strides);
     update.nodes = {position};
     add(std::move(update));
   }
@@ -170,6 +173,8 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(const Schedule& schedule, const Fusion& fusion) { return Lowering(schedule, fusion).run(); }
+Lowered lower(const Schedule& schedule, const Fusion& fusion) {
+  return Lowering(schedule, fusion).run();
+}
 
 }  // namespace vkml::dispatch

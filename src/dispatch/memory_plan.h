@@ -5,8 +5,8 @@
 
 namespace vkml::dispatch {
 
-/// Gives every temporary buffer an offset such that buffers that are alive at the same kernel do not
-/// overlap, and sets arena_bytes. Largest first, each at the lowest offset that fits.
+/// Gives every temporary buffer an offset such that buffers that are alive at the same kernel do
+/// not overlap, and sets arena_bytes. Largest first, each at the lowest offset that fits.
 void plan_memory(ExecutionGraph& graph);
 
 }  // namespace vkml::dispatch

@@ -19,7 +19,9 @@ PlanKey make_key(const Schedule& schedule) {
   for (int i = 0; i < schedule.size(); ++i) {
     const Step& step = schedule[i];
     const graph::Node& node = *step.node;
-    const auto bits = [](auto value, int shift) { return static_cast<std::uint64_t>(value) << shift; };
+    const auto bits = [](auto value, int shift) {
+      return static_cast<std::uint64_t>(value) << shift;
+    };
     key.words.push_back(bits(step.role, 0) | bits(node.dtype(), 4) | bits(step.kept, 8) |
                         bits(step.donates, 9) | bits(node.shape().rank(), 12) |
                         bits(step.source_count, 16) | bits(node.attributes().size(), 32));

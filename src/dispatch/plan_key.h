@@ -1,8 +1,8 @@
 // The structure of a schedule as words: two schedules with equal words have the same plan.
 //
 // In the key: operators, structural attributes, shapes, dtypes, strides of inputs, which leaf and
-// which node is which (x*y is not x*x), which inputs share storage, kept and donated results. Not in
-// it: leaf identity and addresses, offsets of views of leaves, values of scalars.
+// which node is which (x*y is not x*x), which inputs share storage, kept and donated results. Not
+// in it: leaf identity and addresses, offsets of views of leaves, values of scalars.
 #pragma once
 
 #include <cstdint>

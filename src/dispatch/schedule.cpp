@@ -32,8 +32,10 @@ bool worth_keeping(const Node& node) {
     case Family::kReduce:
     case Family::kCore:
     case Family::kConcat:
-    case Family::kViewUpdate: return true;
-    default: return false;
+    case Family::kViewUpdate:
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -21,8 +21,8 @@ enum class Role : std::uint8_t {
 struct Step {
   graph::Node* node = nullptr;
   Role role = Role::kCompute;
-  bool kept = false;    // its storage outlives the run
-  bool donates = false; // kAssign: may overwrite the old value's block
+  bool kept = false;       // its storage outlives the run
+  bool donates = false;    // kAssign: may overwrite the old value's block
   int storage_class = -1;  // inputs: the first position with the same storage
   int first_source = 0;    // into Schedule::sources
   int source_count = 0;

@@ -40,7 +40,8 @@ class Simulation {
 
   [[noreturn]] void fail(const char* what, const Operand& operand, std::int64_t byte) const {
     throw InternalError(fmt::format("[verify] kernel {} ({}) {} byte {} of buffer {}", kernel_,
-                                    name_of(graph_.kernels[kernel_].kind), what, byte, operand.buffer));
+                                    name_of(graph_.kernels[kernel_].kind), what, byte,
+                                    operand.buffer));
   }
 
   void visit(const Operand& operand, bool writes) {
@@ -55,8 +56,9 @@ class Simulation {
       for (std::int64_t j = 0; j < extent(operand, 1); ++j) {
         for (std::int64_t k = 0; k < extent(operand, 2); ++k) {
           for (std::int64_t l = 0; l < extent(operand, 3); ++l) {
-            const std::int64_t at = operand.offset + i * operand.strides[0] + j * operand.strides[1] +
-                                    k * operand.strides[2] + l * operand.strides[3];
+            const std::int64_t at = operand.offset + i * operand.strides[0] +
+                                    j * operand.strides[1] + k * operand.strides[2] +
+                                    l * operand.strides[3];
             touch(operand, buffer, at * element, element, writes);
           }
         }
@@ -97,7 +99,8 @@ class Simulation {
     for (const Operand& operand : kernel.loads) check(operand);
     for (const Operand& operand : kernel.stores) {
       const Buffer& buffer = graph_.buffers[static_cast<std::size_t>(operand.buffer)];
-      if (buffer.kind == BufferKind::kResult && buffer.donor >= 0) overwritten_[buffer.donor] = true;
+      if (buffer.kind == BufferKind::kResult && buffer.donor >= 0)
+        overwritten_[buffer.donor] = true;
     }
   }
 

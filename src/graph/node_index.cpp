@@ -10,9 +10,9 @@ NodeIndex::NodeIndex(std::size_t expected) : entries_(std::bit_ceil(expected * 2
 std::size_t NodeIndex::slot_of(const Node* node) const {
   const std::size_t mask = entries_.size() - 1;
   // Fibonacci hashing: node addresses share their low bits.
-  std::size_t slot =
-      static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(node) * 0x9e3779b97f4a7c15u) >> 32) &
-      mask;
+  std::size_t slot = static_cast<std::size_t>(
+                         (reinterpret_cast<std::uintptr_t>(node) * 0x9e3779b97f4a7c15u) >> 32) &
+                     mask;
   while (entries_[slot].node != nullptr && entries_[slot].node != node) slot = (slot + 1) & mask;
   return slot;
 }

@@ -26,7 +26,7 @@ class PoolAllocator {
         return static_cast<T*>(block);
       }
     }
-    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{alignof(T)}));
+    return static_cast<T*>(::operator new (count * sizeof(T), std::align_val_t{alignof(T)}));
   }
   void deallocate(T* block, std::size_t count) {
     if (count == 1) {
@@ -36,7 +36,7 @@ class PoolAllocator {
         return;
       }
     }
-    ::operator delete(block, std::align_val_t{alignof(T)});
+    ::operator delete (block, std::align_val_t{alignof(T)});
   }
   template <typename U>
   bool operator==(const PoolAllocator<U>&) const {
@@ -48,7 +48,7 @@ class PoolAllocator {
   struct FreeList {
     FreeList() { blocks.reserve(kKept); }
     ~FreeList() {
-      for (void* block : blocks) ::operator delete(block, std::align_val_t{alignof(T)});
+      for (void* block : blocks) ::operator delete (block, std::align_val_t{alignof(T)});
     }
     std::vector<void*> blocks;
   };

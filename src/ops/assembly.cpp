@@ -12,7 +12,8 @@ void concat_gradient(const Value& output, const Value& gradient, std::span<Value
   const std::int64_t axis = output->attributes()[0];
   std::int64_t start = 0;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const std::int64_t extent = output->source(static_cast<int>(i))->shape()[static_cast<int>(axis)];
+    const std::int64_t extent =
+        output->source(static_cast<int>(i))->shape()[static_cast<int>(axis)];
     gradients[i] = slice(gradient, axis, start, start + extent, 1);
     start += extent;
   }
@@ -89,8 +90,8 @@ Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, 
     }
     padded.push_back(extent);
     // Negative amounts crop.
-    inner = slice(inner, axis, before < 0 ? -before : 0,
-                  x.shape()[axis] - (after < 0 ? -after : 0), 1);
+    inner =
+        slice(inner, axis, before < 0 ? -before : 0, x.shape()[axis] - (after < 0 ? -after : 0), 1);
     starts[static_cast<std::size_t>(axis)] = before > 0 ? before : 0;
   }
   const Value base = full(padded.span(), value, x.dtype(), x.device());

@@ -45,11 +45,16 @@ std::int64_t saturated(double value) {
 /// A scalar's payload is an i64, or a double's bits when its dtype is floating.
 std::int64_t payload_of(double value, DType dtype) {
   switch (dtype) {
-    case DType::kBool: return value != 0;
-    case DType::kU8: return saturated<std::uint8_t>(value);
-    case DType::kI32: return saturated<std::int32_t>(value);
-    case DType::kI64: return saturated<std::int64_t>(value);
-    default: return std::bit_cast<std::int64_t>(value);
+    case DType::kBool:
+      return value != 0;
+    case DType::kU8:
+      return saturated<std::uint8_t>(value);
+    case DType::kI32:
+      return saturated<std::int32_t>(value);
+    case DType::kI64:
+      return saturated<std::int64_t>(value);
+    default:
+      return std::bit_cast<std::int64_t>(value);
   }
 }
 
@@ -106,7 +111,8 @@ Value full(Axes extents, double value, DType dtype, Device device) {
 Value zeros_like(const Value& x) { return full(x.shape().extents(), 0, x.dtype(), x.device()); }
 
 Value iota(Axes extents, int axis, Device device) {
-  const bool small = extents[static_cast<std::size_t>(axis)] <= std::numeric_limits<std::int32_t>::max();
+  const bool small =
+      extents[static_cast<std::size_t>(axis)] <= std::numeric_limits<std::int32_t>::max();
   return record(kIotaOp, {}, extents, small ? DType::kI32 : DType::kI64, device, {axis});
 }
 
@@ -117,7 +123,8 @@ std::uint64_t scalar_bits(const Node& node) {
       return std::bit_cast<std::uint32_t>(rounded(std::bit_cast<double>(payload), node.dtype()));
     case ops::ScalarType::kI32:
       return static_cast<std::uint32_t>(node.dtype() == DType::kU8 ? payload & 0xff : payload);
-    default: return static_cast<std::uint64_t>(payload);
+    default:
+      return static_cast<std::uint64_t>(payload);
   }
 }
 

@@ -42,7 +42,8 @@ void weight_gradient_rule(const Value& output, const Value& gradient, std::span<
   gradients[1] = conv2d(input, gradient, parameters_of(output->attributes()));
 }
 
-constexpr OpInfo kConv2dOp{"conv2d", Family::kCore, static_cast<int>(CoreKind::kConv2d), &conv2d_rule};
+constexpr OpInfo kConv2dOp{"conv2d", Family::kCore, static_cast<int>(CoreKind::kConv2d),
+                           &conv2d_rule};
 constexpr OpInfo kInputGradientOp{"conv2d_input_gradient", Family::kCore,
                                   static_cast<int>(CoreKind::kConv2dInputGradient),
                                   &input_gradient_rule};
@@ -71,10 +72,11 @@ Value conv2d(const Value& input_given, const Value& weight_given, const Conv2dPa
   }
   const Value input = cast(input_given, dtype);
   const Value weight = cast(weight_given, dtype);
-  const auto shapes = fmt::format("input {}, weight {}", input.shape().to_string(),
-                                  weight.shape().to_string());
+  const auto shapes =
+      fmt::format("input {}, weight {}", input.shape().to_string(), weight.shape().to_string());
   if (input.rank() != 4 || weight.rank() != 4) {
-    throw ShapeError("[conv2d] needs input (N, C, H, W) and weight (O, C / groups, KH, KW): " + shapes);
+    throw ShapeError("[conv2d] needs input (N, C, H, W) and weight (O, C / groups, KH, KW): " +
+                     shapes);
   }
   const bool positive = p.groups > 0 && p.stride[0] > 0 && p.stride[1] > 0 && p.dilation[0] > 0 &&
                         p.dilation[1] > 0 && p.padding[0] >= 0 && p.padding[1] >= 0;
@@ -100,8 +102,10 @@ Value conv2d(const Value& input_given, const Value& weight_given, const Conv2dPa
     const std::int64_t window = p.dilation[i] * (weight.shape()[2 + axis] - 1) + 1;
     const std::int64_t room = input.shape()[2 + axis] + 2 * p.padding[i] - window;
     if (room < 0 || weight.shape()[2 + axis] == 0) {
-      throw ShapeError(fmt::format("[conv2d] the kernel (extent {} on axis {}) is larger than the "
-                                   "padded input: {}", window, 2 + axis, shapes));
+      throw ShapeError(
+          fmt::format("[conv2d] the kernel (extent {} on axis {}) is larger than the "
+                      "padded input: {}",
+                      window, 2 + axis, shapes));
     }
     extents.push_back(room / p.stride[i] + 1);
   }

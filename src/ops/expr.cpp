@@ -13,11 +13,16 @@ namespace {
 
 std::int64_t bits_from(ScalarType type, double value) {
   switch (type) {
-    case ScalarType::kBool: return value != 0;
-    case ScalarType::kI32: return static_cast<std::int32_t>(value);
-    case ScalarType::kI64: return static_cast<std::int64_t>(value);
-    case ScalarType::kF32: return std::bit_cast<std::int32_t>(static_cast<float>(value));
-    case ScalarType::kF64: return std::bit_cast<std::int64_t>(value);
+    case ScalarType::kBool:
+      return value != 0;
+    case ScalarType::kI32:
+      return static_cast<std::int32_t>(value);
+    case ScalarType::kI64:
+      return static_cast<std::int64_t>(value);
+    case ScalarType::kF32:
+      return std::bit_cast<std::int32_t>(static_cast<float>(value));
+    case ScalarType::kF64:
+      return std::bit_cast<std::int64_t>(value);
   }
   throw InternalError("unknown scalar type");
 }
@@ -37,13 +42,16 @@ bool is_commutative(Opcode op) {
     case Opcode::kOr:
     case Opcode::kXor:
     case Opcode::kEqual:
-    case Opcode::kNotEqual: return true;
-    default: return false;
+    case Opcode::kNotEqual:
+      return true;
+    default:
+      return false;
   }
 }
 
 /// The value of an instruction whose operands are all f32, i32 or bool constants.
-std::optional<std::int64_t> fold(const Instruction& instruction, const std::vector<Instruction>& code) {
+std::optional<std::int64_t> fold(const Instruction& instruction,
+                                 const std::vector<Instruction>& code) {
   const int count = operand_count(instruction.op);
   if (count == 0 || instruction.op >= Opcode::kNarrow) return std::nullopt;
   const std::uint16_t operands[] = {instruction.a, instruction.b, instruction.c};
@@ -59,12 +67,23 @@ std::optional<std::int64_t> fold(const Instruction& instruction, const std::vect
     const float b = count > 1 ? value(instruction.b) : 0;
     float result = 0;
     switch (instruction.op) {
-      case Opcode::kAdd: result = a + b; break;
-      case Opcode::kSub: result = a - b; break;
-      case Opcode::kMul: result = a * b; break;
-      case Opcode::kDiv: result = a / b; break;
-      case Opcode::kNeg: result = -a; break;
-      default: return std::nullopt;
+      case Opcode::kAdd:
+        result = a + b;
+        break;
+      case Opcode::kSub:
+        result = a - b;
+        break;
+      case Opcode::kMul:
+        result = a * b;
+        break;
+      case Opcode::kDiv:
+        result = a / b;
+        break;
+      case Opcode::kNeg:
+        result = -a;
+        break;
+      default:
+        return std::nullopt;
     }
     return std::bit_cast<std::int32_t>(result);
   }
@@ -72,16 +91,22 @@ std::optional<std::int64_t> fold(const Instruction& instruction, const std::vect
     const auto a = static_cast<std::uint32_t>(code[instruction.a].imm);
     const auto b = static_cast<std::uint32_t>(count > 1 ? code[instruction.b].imm : 0);
     switch (instruction.op) {
-      case Opcode::kAdd: return static_cast<std::int32_t>(a + b);
-      case Opcode::kSub: return static_cast<std::int32_t>(a - b);
-      case Opcode::kMul: return static_cast<std::int32_t>(a * b);
-      default: return std::nullopt;
+      case Opcode::kAdd:
+        return static_cast<std::int32_t>(a + b);
+      case Opcode::kSub:
+        return static_cast<std::int32_t>(a - b);
+      case Opcode::kMul:
+        return static_cast<std::int32_t>(a * b);
+      default:
+        return std::nullopt;
     }
   }
   return std::nullopt;
 }
 
-int width(ScalarType type) { return type == ScalarType::kI64 || type == ScalarType::kF64 ? 64 : 32; }
+int width(ScalarType type) {
+  return type == ScalarType::kI64 || type == ScalarType::kF64 ? 64 : 32;
+}
 
 void require(bool condition, const char* what, const Expr& x) {
   if (!condition) throw DTypeError(std::string(what) + " is not defined for " + name_of(x.type()));
@@ -101,11 +126,10 @@ Expr safe_divisor(const Expr& b) { return select((b == 0) | (b == -1), b.constan
 
 std::size_t ProgramBuilder::Hash::operator()(const Instruction& i) const {
   std::uint64_t hash = static_cast<std::uint64_t>(i.imm) * 0x9e3779b97f4a7c15u;
-  const std::uint64_t fields = static_cast<std::uint64_t>(i.op) |
-                               (static_cast<std::uint64_t>(i.type) << 8) |
-                               (static_cast<std::uint64_t>(i.a) << 16) |
-                               (static_cast<std::uint64_t>(i.b) << 32) |
-                               (static_cast<std::uint64_t>(i.c) << 48);
+  const std::uint64_t fields =
+      static_cast<std::uint64_t>(i.op) | (static_cast<std::uint64_t>(i.type) << 8) |
+      (static_cast<std::uint64_t>(i.a) << 16) | (static_cast<std::uint64_t>(i.b) << 32) |
+      (static_cast<std::uint64_t>(i.c) << 48);
   hash ^= fields * 0xff51afd7ed558ccdu;
   return static_cast<std::size_t>(hash ^ (hash >> 29));
 }
@@ -217,7 +241,9 @@ Expr operator!=(const Expr& a, const Expr& b) {
   return compare(Opcode::kNotEqual, a, b);
 }
 
-Expr fma(const Expr& a, const Expr& b, const Expr& c) { return a.emit(Opcode::kFma, a.type(), b, c); }
+Expr fma(const Expr& a, const Expr& b, const Expr& c) {
+  return a.emit(Opcode::kFma, a.type(), b, c);
+}
 Expr sqrt(const Expr& x) { return x.emit(Opcode::kSqrt, x.type()); }
 Expr floor(const Expr& x) { return round_with(Opcode::kFloor, x); }
 Expr ceil(const Expr& x) { return round_with(Opcode::kCeil, x); }
@@ -254,10 +280,10 @@ Expr convert(const Expr& x, ScalarType type) {
   const Expr inside = select(low | high | (x != x), x.constant(0), x);
   const Expr value = inside.emit(Opcode::kConvert, type);
   const bool is_i32 = type == ScalarType::kI32;
-  const std::int64_t least = is_i32 ? std::numeric_limits<std::int32_t>::min()
-                                    : std::numeric_limits<std::int64_t>::min();
-  const std::int64_t greatest = is_i32 ? std::numeric_limits<std::int32_t>::max()
-                                       : std::numeric_limits<std::int64_t>::max();
+  const std::int64_t least =
+      is_i32 ? std::numeric_limits<std::int32_t>::min() : std::numeric_limits<std::int64_t>::min();
+  const std::int64_t greatest =
+      is_i32 ? std::numeric_limits<std::int32_t>::max() : std::numeric_limits<std::int64_t>::max();
   return select(low, x.bits_of(type, least), select(high, x.bits_of(type, greatest), value));
 }
 
@@ -271,8 +297,10 @@ Expr narrow(const Expr& x, DType dtype) {
   switch (dtype) {
     case DType::kF16:
     case DType::kBF16:
-    case DType::kU8: return x.emit(Opcode::kNarrow, x.type(), static_cast<std::int64_t>(dtype));
-    default: return x;
+    case DType::kU8:
+      return x.emit(Opcode::kNarrow, x.type(), static_cast<std::int64_t>(dtype));
+    default:
+      return x;
   }
 }
 

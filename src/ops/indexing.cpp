@@ -11,8 +11,8 @@ using ops::CoreKind;
 
 void gather_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value x(output->source(0));
-  gradients[0] = scatter_add(zeros_like(x), output->attributes()[0], Value(output->source(1)),
-                             gradient);
+  gradients[0] =
+      scatter_add(zeros_like(x), output->attributes()[0], Value(output->source(1)), gradient);
 }
 void scatter_add_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   gradients[0] = gradient;
@@ -26,15 +26,16 @@ constexpr OpInfo kScatterAddOp{"scatter_add", Family::kCore,
 void check_index(const char* op, const Value& x, int axis, const Value& index) {
   check_same_device(op, x, index);
   if (index.dtype() != DType::kI32 && index.dtype() != DType::kI64) {
-    throw DTypeError(fmt::format("[{}] the index is {}; use int32 or int64", op,
-                                 name_of(index.dtype())));
+    throw DTypeError(
+        fmt::format("[{}] the index is {}; use int32 or int64", op, name_of(index.dtype())));
   }
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.shape()[i] <= x.shape()[i];
   if (!fits) {
-    throw ShapeError(fmt::format("[{}] an index of shape {} does not fit a tensor of shape {} along "
-                                 "axis {}", op, index.shape().to_string(), x.shape().to_string(),
-                                 axis));
+    throw ShapeError(
+        fmt::format("[{}] an index of shape {} does not fit a tensor of shape {} along "
+                    "axis {}",
+                    op, index.shape().to_string(), x.shape().to_string(), axis));
   }
 }
 
@@ -62,8 +63,8 @@ Value scatter_add(const Value& base, std::int64_t axis, const Value& index, cons
 Value take(const Value& x, const Value& indices, std::int64_t axis) {
   const int along = normalize_axis("take", axis, x.rank());
   if (x.rank() - 1 + indices.rank() > kMaxDims) {
-    throw ShapeError(fmt::format("[take] rank {} exceeds kMaxDims={}",
-                                 x.rank() - 1 + indices.rank(), kMaxDims));
+    throw ShapeError(
+        fmt::format("[take] rank {} exceeds kMaxDims={}", x.rank() - 1 + indices.rank(), kMaxDims));
   }
   // A number of its own for every element along the other axes: a view of the flat indices.
   const std::int64_t count = indices->numel();
@@ -80,11 +81,10 @@ Value take(const Value& x, const Value& indices, std::int64_t axis) {
     }
   }
   if (is_floating(indices.dtype()) || indices.dtype() == DType::kBool) {
-    throw DTypeError(fmt::format("[take] the indices are {}; use int32 or int64",
-                                 name_of(indices.dtype())));
+    throw DTypeError(
+        fmt::format("[take] the indices are {}; use int32 or int64", name_of(indices.dtype())));
   }
-  const Value wide_indices =
-      indices.dtype() == DType::kU8 ? cast(indices, DType::kI32) : indices;
+  const Value wide_indices = indices.dtype() == DType::kU8 ? cast(indices, DType::kI32) : indices;
   const Value zero = weak_scalar(std::int64_t{0}, x.device());
   const Value extent = weak_scalar(x.shape()[along], x.device());
   const Value from_start = where(lt(wide_indices, zero), wide_indices + extent, wide_indices);

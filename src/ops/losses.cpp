@@ -52,12 +52,14 @@ Value cross_entropy_rows(const Value& logits, const Value& target, std::int64_t 
                          double label_smoothing) {
   check_same_device("cross_entropy", logits, target);
   if (!is_floating(logits.dtype())) {
-    throw DTypeError(fmt::format("[cross_entropy] logits are {}, not floats",
-                                 name_of(logits.dtype())));
+    throw DTypeError(
+        fmt::format("[cross_entropy] logits are {}, not floats", name_of(logits.dtype())));
   }
-  if (target.dtype() != DType::kI32 && target.dtype() != DType::kI64 && target.dtype() != DType::kU8) {
-    throw DTypeError(fmt::format("[cross_entropy] the target is {}; use an integer class for each row",
-                                 name_of(target.dtype())));
+  if (target.dtype() != DType::kI32 && target.dtype() != DType::kI64 &&
+      target.dtype() != DType::kU8) {
+    throw DTypeError(
+        fmt::format("[cross_entropy] the target is {}; use an integer class for each row",
+                    name_of(target.dtype())));
   }
   const int axis = logits.rank() == 1 ? 0 : 1;
   bool fits = logits.rank() >= 1 && target.rank() == logits.rank() - 1;
@@ -65,9 +67,10 @@ Value cross_entropy_rows(const Value& logits, const Value& target, std::int64_t 
     if (i != axis) fits = target.shape()[from++] == logits.shape()[i];
   }
   if (!fits) {
-    throw ShapeError(fmt::format("[cross_entropy] logits {} need a target of their shape without "
-                                 "the class axis, not {}", logits.shape().to_string(),
-                                 target.shape().to_string()));
+    throw ShapeError(
+        fmt::format("[cross_entropy] logits {} need a target of their shape without "
+                    "the class axis, not {}",
+                    logits.shape().to_string(), target.shape().to_string()));
   }
   if (logits.shape()[axis] == 0) throw ShapeError("[cross_entropy] there are no classes");
   const Value labels = target.dtype() == DType::kU8 ? cast(target, DType::kI32) : target;

@@ -64,10 +64,11 @@ Value matmul(const Value& left, const Value& right) {
   if (folds_into_rows(a, b)) {
     ExtentList extents(a.shape().extents());
     extents[a.rank() - 1] = b.shape()[1];
-    const std::int64_t rows_by_inner[] = {a->numel() / std::max<std::int64_t>(a.shape()[a.rank() - 1], 1),
-                                          a.shape()[a.rank() - 1]};
-    result = a->numel() == 0 ? matrix_product(a, b)
-                             : reshape(matrix_product(reshape(a, rows_by_inner), b), extents.span());
+    const std::int64_t rows_by_inner[] = {
+        a->numel() / std::max<std::int64_t>(a.shape()[a.rank() - 1], 1), a.shape()[a.rank() - 1]};
+    result = a->numel() == 0
+                 ? matrix_product(a, b)
+                 : reshape(matrix_product(reshape(a, rows_by_inner), b), extents.span());
   } else {
     result = matrix_product(a, b);
   }

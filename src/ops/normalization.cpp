@@ -1,5 +1,5 @@
-// Softmax and normalisation: row expressions that the fuser makes one kernel of. Each states its own
-// gradient, so that the backward pass is one row expression too.
+// Softmax and normalisation: row expressions that the fuser makes one kernel of. Each states its
+// own gradient, so that the backward pass is one row expression too.
 
 #include <algorithm>
 #include <bit>
@@ -67,7 +67,8 @@ void logsumexp_rule(const Value& output, const Value& gradient, std::span<Value>
   const Value shift = finite_shift(rows, axes.span());
   const Value e = exp(rows - shift);
   ExtentList kept(x.shape().extents());
-  for (int i = 0; i < axes.rank; ++i) kept[static_cast<int>(axes.values[static_cast<std::size_t>(i)])] = 1;
+  for (int i = 0; i < axes.rank; ++i)
+    kept[static_cast<int>(axes.values[static_cast<std::size_t>(i)])] = 1;
   const Value g = reshape(cast(gradient, wide), kept.span());
   gradients[1] = cast(g * (e / sum(e, axes.span(), true)), x.dtype());
 }

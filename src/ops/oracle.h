@@ -97,8 +97,7 @@ std::int64_t bits(std::int64_t a, std::int64_t b, Operation operation) {
 }
 template <typename Operation>
 double bits(double a, double b, Operation operation) {
-  return static_cast<double>(
-      operation(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
+  return static_cast<double>(operation(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
 }
 
 /// Philox-4x32-10 as published, with the counter (index, 0, 0, 0).
@@ -116,7 +115,9 @@ inline std::array<std::uint32_t, 4> philox(std::uint32_t index, std::uint32_t ke
   return c;
 }
 inline std::array<std::uint32_t, 4> philox_of(double index, double key0, double key1) {
-  const auto word = [](double x) { return static_cast<std::uint32_t>(static_cast<std::int64_t>(x)); };
+  const auto word = [](double x) {
+    return static_cast<std::uint32_t>(static_cast<std::int64_t>(x));
+  };
   return philox(word(index), word(key0), word(key1));
 }
 inline double random_uniform(double index, double key0, double key1) {

@@ -15,8 +15,13 @@ Attributes max_attributes(const Pool2dParameters& p) {
           p.padding[0], p.padding[1], p.dilation[0], p.dilation[1]};
 }
 Attributes average_attributes(const Pool2dParameters& p) {
-  return {p.kernel[0],  p.kernel[1],  p.stride[0], p.stride[1],
-          p.padding[0], p.padding[1], p.count_include_pad ? 1 : 0};
+  return {p.kernel[0],
+          p.kernel[1],
+          p.stride[0],
+          p.stride[1],
+          p.padding[0],
+          p.padding[1],
+          p.count_include_pad ? 1 : 0};
 }
 Pool2dParameters parameters_of(const Attributes& a) {
   Pool2dParameters p;
@@ -41,7 +46,8 @@ void max_pool_rule(const Value& output, const Value& gradient, std::span<Value> 
   gradients[0] = max_gradient(gradient, indices, x.shape().extents(), output->attributes());
 }
 /// The gradient is linear in its first source: its own gradient picks the chosen inputs.
-void max_pool_gradient_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+void max_pool_gradient_rule(const Value& output, const Value& gradient,
+                            std::span<Value> gradients) {
   const Value indices(output->source(1));
   const Shape& x = output.shape();
   const Shape& y = indices.shape();
@@ -50,8 +56,8 @@ void max_pool_gradient_rule(const Value& output, const Value& gradient, std::spa
   gradients[0] = reshape(picked, y.extents());
 }
 void average_pool_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
-  gradients[0] = average_gradient(gradient, output->source(0)->shape().extents(),
-                                  output->attributes());
+  gradients[0] =
+      average_gradient(gradient, output->source(0)->shape().extents(), output->attributes());
 }
 void average_pool_gradient_rule(const Value& output, const Value& gradient,
                                 std::span<Value> gradients) {
@@ -83,7 +89,8 @@ Value average_gradient(const Value& gradient, Axes extents, const Attributes& at
 
 ExtentList pooled_extents(const char* op, const Value& x, const Pool2dParameters& p) {
   if (x.rank() != 4) {
-    throw ShapeError(fmt::format("[{}] needs input (N, C, H, W), not {}", op, x.shape().to_string()));
+    throw ShapeError(
+        fmt::format("[{}] needs input (N, C, H, W), not {}", op, x.shape().to_string()));
   }
   ExtentList extents(x.shape().extents());
   for (int axis = 0; axis < 2; ++axis) {
@@ -92,7 +99,8 @@ ExtentList pooled_extents(const char* op, const Value& x, const Pool2dParameters
         p.padding[i] * 2 > p.dilation[i] * (p.kernel[i] - 1) + 1) {
       throw ArgumentError(fmt::format(
           "[{}] kernel {}, stride {}, dilation {} must be positive and padding {} at most half the "
-          "kernel", op, p.kernel[i], p.stride[i], p.dilation[i], p.padding[i]));
+          "kernel",
+          op, p.kernel[i], p.stride[i], p.dilation[i], p.padding[i]));
     }
     const std::int64_t window = p.dilation[i] * (p.kernel[i] - 1) + 1;
     const std::int64_t room = x.shape()[2 + axis] + 2 * p.padding[i] - window;

@@ -21,13 +21,14 @@ inline std::span<const std::int64_t> as_span(std::initializer_list<std::int64_t>
 inline void check_same_device(const char* op, const Value& a, const Value& b) {
   if (a.device() == b.device()) return;
   throw DeviceError(
-      fmt::format("[{}] operands are on {} and {}. Move one: vkml.tensor(t.numpy(), device=...)", op,
-                  to_string(a.device()), to_string(b.device())));
+      fmt::format("[{}] operands are on {} and {}. Move one: vkml.tensor(t.numpy(), device=...)",
+                  op, to_string(a.device()), to_string(b.device())));
 }
 
 /// A node that computes: dense result, gradient recorded when some source asks for one.
-inline Value record(const OpInfo& op, SourceList sources, std::span<const std::int64_t> extents, DType dtype, Device device,
-                    const Attributes& attributes = {}, std::uint32_t flags = 0) {
+inline Value record(const OpInfo& op, SourceList sources, std::span<const std::int64_t> extents,
+                    DType dtype, Device device, const Attributes& attributes = {},
+                    std::uint32_t flags = 0) {
   NodeSpec spec;
   spec.flags = flags;
   spec.op = &op;

@@ -49,7 +49,8 @@ Value with_kept_axes(const Value& value, const Value& output) {
 }
 
 void sum_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
-  gradients[0] = broadcast_to(with_kept_axes(gradient, output), output->source(0)->shape().extents());
+  gradients[0] =
+      broadcast_to(with_kept_axes(gradient, output), output->source(0)->shape().extents());
 }
 
 /// Equal extremes share the gradient equally.
@@ -60,7 +61,8 @@ void extreme_gradient(const Value& output, const Value& gradient, std::span<Valu
   for (int axis = 0; axis < x.rank(); ++axis) {
     if (((output->attributes()[0] >> axis) & 1) != 0) axes.push_back(axis);
   }
-  const Value share = with_kept_axes(gradient, output) / sum(cast(hit, x.dtype()), axes.span(), true);
+  const Value share =
+      with_kept_axes(gradient, output) / sum(cast(hit, x.dtype()), axes.span(), true);
   gradients[0] = where_else_zero(hit, broadcast_to(share, x.shape().extents()));
 }
 
@@ -83,9 +85,12 @@ void prod_gradient(const Value& output, const Value& gradient, std::span<Value> 
 }
 
 constexpr OpInfo kSum{"sum", Family::kReduce, static_cast<int>(ReduceKind::kSum), &sum_gradient};
-constexpr OpInfo kProd{"prod", Family::kReduce, static_cast<int>(ReduceKind::kProd), &prod_gradient};
-constexpr OpInfo kMax{"max", Family::kReduce, static_cast<int>(ReduceKind::kMax), &extreme_gradient};
-constexpr OpInfo kMin{"min", Family::kReduce, static_cast<int>(ReduceKind::kMin), &extreme_gradient};
+constexpr OpInfo kProd{"prod", Family::kReduce, static_cast<int>(ReduceKind::kProd),
+                       &prod_gradient};
+constexpr OpInfo kMax{"max", Family::kReduce, static_cast<int>(ReduceKind::kMax),
+                      &extreme_gradient};
+constexpr OpInfo kMin{"min", Family::kReduce, static_cast<int>(ReduceKind::kMin),
+                      &extreme_gradient};
 constexpr OpInfo kArgMax{"argmax", Family::kReduce, static_cast<int>(ReduceKind::kArgMax), nullptr};
 constexpr OpInfo kArgMin{"argmin", Family::kReduce, static_cast<int>(ReduceKind::kArgMin), nullptr};
 constexpr OpInfo kAny{"any", Family::kReduce, static_cast<int>(ReduceKind::kAny), nullptr};
@@ -93,8 +98,8 @@ constexpr OpInfo kAll{"all", Family::kReduce, static_cast<int>(ReduceKind::kAll)
 
 Value reduce(const OpInfo& op, const Value& x, Axes axes, bool keepdim, DType result) {
   const std::int64_t mask = mask_of(op.name, x, axes);
-  return record(op, {x.node()}, reduced_extents(x.shape(), mask, keepdim).span(), result, x.device(),
-                {mask, keepdim ? 1 : 0});
+  return record(op, {x.node()}, reduced_extents(x.shape(), mask, keepdim).span(), result,
+                x.device(), {mask, keepdim ? 1 : 0});
 }
 
 DType accumulated(DType dtype) {
@@ -147,8 +152,12 @@ Value min(const Value& x, Axes axes, bool keepdim) {
   if (x.dtype() == DType::kBool) return all(x, axes, keepdim);
   return reduce(kMin, x, axes, keepdim, x.dtype());
 }
-Value argmax(const Value& x, Axes axes, bool keepdim) { return arg_reduce(kArgMax, x, axes, keepdim); }
-Value argmin(const Value& x, Axes axes, bool keepdim) { return arg_reduce(kArgMin, x, axes, keepdim); }
+Value argmax(const Value& x, Axes axes, bool keepdim) {
+  return arg_reduce(kArgMax, x, axes, keepdim);
+}
+Value argmin(const Value& x, Axes axes, bool keepdim) {
+  return arg_reduce(kArgMin, x, axes, keepdim);
+}
 Value any(const Value& x, Axes axes, bool keepdim) {
   return reduce(kAny, cast(x, DType::kBool), axes, keepdim, DType::kBool);
 }

@@ -43,12 +43,12 @@ ExpParts exp_parts(const Expr& x) {
   // NaN reaches the conversion only to be replaced by the NaN in r.
   const Expr integer = convert(n, integer_of(x));
   const Expr half = integer >> 1;
-  const Expr series =
-      is_f32(x) ? horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
-                             1.6666665459e-1, 5.0000001201e-1})
-                : horner(r, {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
-                             1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
-                             1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5});
+  const Expr series = is_f32(x)
+                          ? horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
+                                       4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1})
+                          : horner(r, {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
+                                       1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
+                                       1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5});
   return {r, power_of_two(half, x), power_of_two(integer - half, x), fma(series, r * r, r)};
 }
 
@@ -72,7 +72,8 @@ Expr exp2(const Expr& x) {
 
 Expr expm1(const Expr& x) {
   const ExpParts parts = exp_parts(clamp_exponent(x));
-  // scale1 * (scale2 * p + (scale2 - 1 / scale1)): exact where n = 0, no overflow before the result.
+  // scale1 * (scale2 * p + (scale2 - 1 / scale1)): exact where n = 0, no overflow before the
+  // result.
   const Expr inverse = x.constant(1.0) / parts.scale1;
   const Expr value = fma(parts.scale2, parts.p, parts.scale2 - inverse) * parts.scale1;
   const double tiny = is_f32(x) ? 1e-8 : 1e-17;
@@ -215,8 +216,7 @@ Expr pow_integer(const Expr& x, const Expr& y) {
   // A negative power of an integer truncates: only 1 and -1 are not 0.
   const Expr odd = (y & 1) != 0;
   const Expr minus_one = select(odd, x.constant(-1), x.constant(1));
-  const Expr inverse =
-      select(x == 1, x.constant(1), select(x == -1, minus_one, x.constant(0)));
+  const Expr inverse = select(x == 1, x.constant(1), select(x == -1, minus_one, x.constant(0)));
   return select(y < 0, inverse, result);
 }
 

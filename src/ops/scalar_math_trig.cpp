@@ -15,8 +15,8 @@ struct Reduced {
   Expr quadrant;  // integer
 };
 
-/// x = quadrant * pi/2 + r, with pi/2 in three parts: as long as the quadrant fits the mantissa, the
-/// first product cancels exactly. Beyond that r is NaN, as no digit of it would be right.
+/// x = quadrant * pi/2 + r, with pi/2 in three parts: as long as the quadrant fits the mantissa,
+/// the first product cancels exactly. Beyond that r is NaN, as no digit of it would be right.
 Reduced reduce_quadrant(const Expr& given) {
   const double reach = is_f32(given) ? 0x1p23 : 0x1p50;
   const Expr x = select(abs(given) < reach, given, given.constant(kNan));
@@ -34,10 +34,10 @@ Reduced reduce_quadrant(const Expr& given) {
 Expr sin_polynomial(const Expr& r) {
   const Expr z = r * r;
   const Expr series =
-      is_f32(r) ? horner(z, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1})
-                : horner(z, {1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0,
-                             -1.0 / 39916800.0, 1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0,
-                             -1.0 / 6.0});
+      is_f32(r)
+          ? horner(z, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1})
+          : horner(z, {1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0,
+                       -1.0 / 39916800.0, 1.0 / 362880.0, -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0});
   return fma(series * z, r, r);
 }
 
@@ -45,9 +45,9 @@ Expr cos_polynomial(const Expr& r) {
   const Expr z = r * r;
   const Expr series =
       is_f32(r) ? horner(z, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2})
-                : horner(z, {-1.0 / 6402373705728000.0, 1.0 / 20922789888000.0, -1.0 / 87178291200.0,
-                             1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0,
-                             1.0 / 24.0});
+                : horner(z, {-1.0 / 6402373705728000.0, 1.0 / 20922789888000.0,
+                             -1.0 / 87178291200.0, 1.0 / 479001600.0, -1.0 / 3628800.0,
+                             1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0});
   return fma(series * z, z, fma(z, r.constant(-0.5), r.constant(1.0)));
 }
 
@@ -94,12 +94,13 @@ Expr atan(const Expr& x) {
   const Expr z = select(upper, (t - 1.0) / (t + 1.0), t);
   const Expr z2 = z * z;
   const Expr series =
-      is_f32(x) ? horner(z2, {1.0 / 17, -1.0 / 15, 1.0 / 13, -1.0 / 11, 1.0 / 9, -1.0 / 7, 1.0 / 5,
-                              -1.0 / 3})
-                : horner(z2, {-1.0 / 43, 1.0 / 41, -1.0 / 39, 1.0 / 37, -1.0 / 35, 1.0 / 33,
-                              -1.0 / 31, 1.0 / 29, -1.0 / 27, 1.0 / 25, -1.0 / 23, 1.0 / 21,
-                              -1.0 / 19, 1.0 / 17, -1.0 / 15, 1.0 / 13, -1.0 / 11, 1.0 / 9,
-                              -1.0 / 7, 1.0 / 5, -1.0 / 3});
+      is_f32(x)
+          ? horner(z2,
+                   {1.0 / 17, -1.0 / 15, 1.0 / 13, -1.0 / 11, 1.0 / 9, -1.0 / 7, 1.0 / 5, -1.0 / 3})
+          : horner(z2,
+                   {-1.0 / 43, 1.0 / 41,  -1.0 / 39, 1.0 / 37,  -1.0 / 35, 1.0 / 33,  -1.0 / 31,
+                    1.0 / 29,  -1.0 / 27, 1.0 / 25,  -1.0 / 23, 1.0 / 21,  -1.0 / 19, 1.0 / 17,
+                    -1.0 / 15, 1.0 / 13,  -1.0 / 11, 1.0 / 9,   -1.0 / 7,  1.0 / 5,   -1.0 / 3});
   const Expr reduced = fma(series * z2, z, z);
   const Expr angle = select(upper, reduced + kHalfPi / 2, reduced);
   const Expr value = select(large, x.constant(kHalfPi) - angle, angle);

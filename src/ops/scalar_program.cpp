@@ -8,14 +8,19 @@ namespace vkml::ops {
 
 ScalarType compute_type(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return ScalarType::kBool;
+    case DType::kBool:
+      return ScalarType::kBool;
     case DType::kU8:
-    case DType::kI32: return ScalarType::kI32;
-    case DType::kI64: return ScalarType::kI64;
+    case DType::kI32:
+      return ScalarType::kI32;
+    case DType::kI64:
+      return ScalarType::kI64;
     case DType::kF16:
     case DType::kBF16:
-    case DType::kF32: return ScalarType::kF32;
-    case DType::kF64: return ScalarType::kF64;
+    case DType::kF32:
+      return ScalarType::kF32;
+    case DType::kF64:
+      return ScalarType::kF64;
   }
   throw InternalError("unknown dtype");
 }
@@ -34,16 +39,45 @@ struct OpcodeInfo {
 
 // In the order of Opcode.
 constexpr OpcodeInfo kOpcodes[] = {
-    {"argument", 0},  {"load", 0},      {"core", 0},        {"scalar", 0},
-    {"constant", 0},  {"iota", 0},      {"add", 2},         {"sub", 2},
-    {"mul", 2},       {"div", 2},       {"rem", 2},         {"neg", 1},
-    {"abs", 1},       {"min", 2},       {"max", 2},         {"fma", 3},
-    {"sqrt", 1},      {"floor", 1},     {"ceil", 1},        {"trunc", 1},
-    {"round_even", 1}, {"mul_high_u32", 2}, {"and", 2},     {"or", 2},
-    {"xor", 2},       {"not", 1},       {"shift_left", 2},  {"shift_right", 2},
-    {"shift_right_logical", 2}, {"equal", 2}, {"not_equal", 2}, {"less", 2},
-    {"less_equal", 2}, {"select", 3},   {"convert", 1},     {"bitcast", 1},
-    {"narrow", 1},    {"reduce", 1},    {"check_index", 2},
+    {"argument", 0},
+    {"load", 0},
+    {"core", 0},
+    {"scalar", 0},
+    {"constant", 0},
+    {"iota", 0},
+    {"add", 2},
+    {"sub", 2},
+    {"mul", 2},
+    {"div", 2},
+    {"rem", 2},
+    {"neg", 1},
+    {"abs", 1},
+    {"min", 2},
+    {"max", 2},
+    {"fma", 3},
+    {"sqrt", 1},
+    {"floor", 1},
+    {"ceil", 1},
+    {"trunc", 1},
+    {"round_even", 1},
+    {"mul_high_u32", 2},
+    {"and", 2},
+    {"or", 2},
+    {"xor", 2},
+    {"not", 1},
+    {"shift_left", 2},
+    {"shift_right", 2},
+    {"shift_right_logical", 2},
+    {"equal", 2},
+    {"not_equal", 2},
+    {"less", 2},
+    {"less_equal", 2},
+    {"select", 3},
+    {"convert", 1},
+    {"bitcast", 1},
+    {"narrow", 1},
+    {"reduce", 1},
+    {"check_index", 2},
 };
 static_assert(std::size(kOpcodes) == static_cast<std::size_t>(Opcode::kCheckIndex) + 1);
 
@@ -68,7 +102,8 @@ std::string to_string(const ScalarProgram& program) {
     const Instruction& instruction = program.code[i];
     text += fmt::format("  r{} = {}.{}", i, name_of(instruction.op), name_of(instruction.type));
     const std::uint16_t operands[] = {instruction.a, instruction.b, instruction.c};
-    for (int k = 0; k < operand_count(instruction.op); ++k) text += fmt::format(" r{}", operands[k]);
+    for (int k = 0; k < operand_count(instruction.op); ++k)
+      text += fmt::format(" r{}", operands[k]);
     if (instruction.op == Opcode::kReduce) {
       text += fmt::format(" {}", name_of(static_cast<ReduceKind>(instruction.imm)));
     } else if (instruction.op <= Opcode::kIota || instruction.op >= Opcode::kNarrow) {

@@ -1,6 +1,6 @@
 // Views: other extents and strides over the same storage. A view node keeps two edges: its root
-// storage owner (collapsed through chains, so that binding is one hop) and its immediate base (never
-// collapsed: gradient rules need the base's own shape).
+// storage owner (collapsed through chains, so that binding is one hop) and its immediate base
+// (never collapsed: gradient rules need the base's own shape).
 
 #include <algorithm>
 
@@ -32,7 +32,8 @@ void broadcast_gradient(const Value& output, const Value& gradient, std::span<Va
 Window window_of(const Attributes& attributes) {
   Window window;
   window.offset = attributes[0];
-  for (int axis = 1; axis < attributes.size(); ++axis) window.strides[at(axis - 1)] = attributes[axis];
+  for (int axis = 1; axis < attributes.size(); ++axis)
+    window.strides[at(axis - 1)] = attributes[axis];
   return window;
 }
 void window_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
@@ -102,7 +103,8 @@ std::optional<Shape> reshape_in_place(const Shape& x, Axes extents, DType dtype)
       }
     }
     for (int k = old_axis; k + 1 < old_end; ++k) {
-      if (old_strides[at(k)] != old_extents[at(k + 1)] * old_strides[at(k + 1)]) return std::nullopt;
+      if (old_strides[at(k)] != old_extents[at(k + 1)] * old_strides[at(k + 1)])
+        return std::nullopt;
     }
     strides[at(end - 1)] = old_strides[at(old_end - 1)];
     for (int k = end - 1; k > axis; --k) strides[at(k - 1)] = strides[at(k)] * extents[at(k)];
@@ -117,7 +119,8 @@ std::optional<Shape> reshape_in_place(const Shape& x, Axes extents, DType dtype)
 
 Value reshape(const Value& x, Axes extents) {
   if (extents.size() > kMaxDims) {
-    throw ShapeError(fmt::format("[reshape] rank {} exceeds kMaxDims={}", extents.size(), kMaxDims));
+    throw ShapeError(
+        fmt::format("[reshape] rank {} exceeds kMaxDims={}", extents.size(), kMaxDims));
   }
   Extents resolved{};
   std::int64_t known = 1;
@@ -126,8 +129,7 @@ Value reshape(const Value& x, Axes extents) {
     resolved[axis] = extents[axis];
     if (extents[axis] == -1 && unknown < 0) {
       unknown = static_cast<int>(axis);
-    } else if (extents[axis] < 0 ||
-               __builtin_mul_overflow(known, extents[axis], &known)) {
+    } else if (extents[axis] < 0 || __builtin_mul_overflow(known, extents[axis], &known)) {
       throw ShapeError(fmt::format("[reshape] impossible shape {}", to_string(extents)));
     }
   }
@@ -187,7 +189,8 @@ Value squeeze(const Value& x, std::int64_t axis) {
 
 Value unsqueeze(const Value& x, std::int64_t axis) {
   if (x.rank() == kMaxDims) {
-    throw ShapeError(fmt::format("[unsqueeze] rank {} exceeds kMaxDims={}", kMaxDims + 1, kMaxDims));
+    throw ShapeError(
+        fmt::format("[unsqueeze] rank {} exceeds kMaxDims={}", kMaxDims + 1, kMaxDims));
   }
   const int added = normalize_axis("unsqueeze", axis, x.rank() + 1);
   Extents extents{};
@@ -198,8 +201,7 @@ Value unsqueeze(const Value& x, std::int64_t axis) {
 Value broadcast_to(const Value& x, Axes extents) {
   const int rank = static_cast<int>(extents.size());
   if (rank > kMaxDims) {
-    throw ShapeError(
-        fmt::format("[broadcast_to] rank {} exceeds kMaxDims={}", rank, kMaxDims));
+    throw ShapeError(fmt::format("[broadcast_to] rank {} exceeds kMaxDims={}", rank, kMaxDims));
   }
   if (std::ranges::equal(extents, x.shape().extents())) return x;
   Extents strides{};
@@ -294,8 +296,7 @@ Value view_window(const Value& base, Axes extents, const Window& window) {
     attributes.push_back(window.strides[axis]);
     strides[axis] = window.strides[axis] * element;
   }
-  return make_view(kSlice, dense,
-                   Shape(extents, first(strides, static_cast<int>(extents.size()))),
+  return make_view(kSlice, dense, Shape(extents, first(strides, static_cast<int>(extents.size()))),
                    window.offset * element, attributes);
 }
 

@@ -15,8 +15,7 @@ namespace vkml {
 // One function for each row of the elementwise table; operands broadcast and promote.
 #define VKML_UNARY(name, ...) Tensor name(const Tensor& x);
 #define VKML_BINARY(name, ...) Tensor name(const Tensor& a, const Tensor& b);
-#define VKML_TERNARY(name, ...) \
-  Tensor name(const Tensor& a, const Tensor& b, const Tensor& c);
+#define VKML_TERNARY(name, ...) Tensor name(const Tensor& a, const Tensor& b, const Tensor& c);
 #include "vkml/ops/elementwise.def.h"
 #undef VKML_UNARY
 #undef VKML_BINARY
@@ -25,12 +24,15 @@ namespace vkml {
 // Making tensors. The device defaults to default_device().
 Tensor full(const Extents& extents, double value, DType dtype = kDefaultFloat,
             std::optional<Device> device = {});
-Tensor zeros(const Extents& extents, DType dtype = kDefaultFloat, std::optional<Device> device = {});
+Tensor zeros(const Extents& extents, DType dtype = kDefaultFloat,
+             std::optional<Device> device = {});
 Tensor ones(const Extents& extents, DType dtype = kDefaultFloat, std::optional<Device> device = {});
 /// start, start + step, ... below stop.
-Tensor arange(double start, double stop, double step, DType dtype, std::optional<Device> device = {});
+Tensor arange(double start, double stop, double step, DType dtype,
+              std::optional<Device> device = {});
 Tensor rand(const Extents& extents, DType dtype = kDefaultFloat, std::optional<Device> device = {});
-Tensor randn(const Extents& extents, DType dtype = kDefaultFloat, std::optional<Device> device = {});
+Tensor randn(const Extents& extents, DType dtype = kDefaultFloat,
+             std::optional<Device> device = {});
 /// Integers in [low, high).
 Tensor randint(std::int64_t low, std::int64_t high, const Extents& extents,
                DType dtype = DType::kI64, std::optional<Device> device = {});
@@ -59,7 +61,8 @@ Tensor stack(std::span<const Tensor> parts, std::int64_t axis = 0);
 /// Parts of `size` along the axis; the last may be smaller.
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis = 0);
 /// Constant padding, (before, after) for each axis from the first on.
-Tensor pad(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amounts, double value = 0);
+Tensor pad(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amounts,
+           double value = 0);
 
 // Reductions; no axes means all.
 Tensor sum(const Tensor& x, const Extents& axes = {}, bool keepdim = false);
@@ -83,8 +86,9 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 
 using Pair = std::array<std::int64_t, 2>;
 /// input (N, C, H, W), weight (O, C / groups, KH, KW), bias (O) or undefined.
-Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, Pair stride = {1, 1},
-              Pair padding = {0, 0}, Pair dilation = {1, 1}, std::int64_t groups = 1);
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
+              Pair stride = {1, 1}, Pair padding = {0, 0}, Pair dilation = {1, 1},
+              std::int64_t groups = 1);
 Tensor max_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding = {0, 0},
                   Pair dilation = {1, 1});
 Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding = {0, 0},
@@ -92,22 +96,24 @@ Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding = 
 
 /// out[..., i, ...] = x[..., index[..., i, ...], ...].
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index);
-Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index, const Tensor& source);
+Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
+                   const Tensor& source);
 /// Slices of x at `indices` along the axis; negative indices count from the end.
 Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis = 0);
 Tensor embedding(const Tensor& indices, const Tensor& weight);
 
 Tensor dropout(const Tensor& x, double probability, bool training = true);
 /// Over the last axes, which have the extents of `normalized`; weight and bias may be undefined.
-Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weight, const Tensor& bias,
-                  double epsilon = 1e-5);
+Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weight,
+                  const Tensor& bias, double epsilon = 1e-5);
 /// (x - mean) / sqrt(variance + epsilon) over the axes, with the biased variance.
 Tensor normalize(const Tensor& x, const Extents& axes, double epsilon);
 
 enum class Reduction { kNone, kMean, kSum };
-/// logits (N, C, ...) or (C), integer classes (N, ...) or (). Rows with ignore_index count neither in
-/// the sum nor in the mean; the mean over no rows is NaN.
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction = Reduction::kMean,
-                     std::int64_t ignore_index = -100, double label_smoothing = 0);
+/// logits (N, C, ...) or (C), integer classes (N, ...) or (). Rows with ignore_index count neither
+/// in the sum nor in the mean; the mean over no rows is NaN.
+Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                     Reduction reduction = Reduction::kMean, std::int64_t ignore_index = -100,
+                     double label_smoothing = 0);
 
 }  // namespace vkml

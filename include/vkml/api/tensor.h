@@ -59,14 +59,16 @@ class Tensor {
   Tensor(int value);           // NOLINT(google-explicit-constructor)
   Tensor(bool value);          // NOLINT(google-explicit-constructor)
 
-  /// Copies `bytes`, elements of `dtype` in row-major order. Throws ShapeError when they do not fill
-  /// the extents.
+  /// Copies `bytes`, elements of `dtype` in row-major order. Throws ShapeError when they do not
+  /// fill the extents.
   static Tensor from_host(std::span<const std::byte> bytes, const Extents& extents, DType dtype,
                           Device device);
   /// Copies f32 values.
-  static Tensor from_values(std::span<const float> values, const Extents& extents, Device device = kCpu);
+  static Tensor from_values(std::span<const float> values, const Extents& extents,
+                            Device device = kCpu);
   /// Shows memory that somebody else owns, without a copy; `owner` is kept until it is unused.
-  static Tensor from_shared(StoragePtr storage, std::int64_t offset, const Shape& shape, DType dtype);
+  static Tensor from_shared(StoragePtr storage, std::int64_t offset, const Shape& shape,
+                            DType dtype);
 
   bool is_defined() const { return slot_ != nullptr; }
   const Shape& shape() const;
@@ -108,21 +110,22 @@ class Tensor {
   void set_grad(const Tensor& gradient);
   /// Adds the gradient of this tensor with respect to every leaf below it to that leaf's grad().
   /// `gradient` defaults to 1 for one element. Submits forward and backward as one graph.
-  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  void backward(const Tensor& gradient = {}, bool retain_graph = false,
+                bool create_graph = false) const;
   /// The same value, with no gradient to this one.
   Tensor detach() const;
 
-  /// Replaces the value: every copy of this tensor sees it, values recorded before keep the old one.
-  /// The value must match in shape, dtype and device, and this tensor must be contiguous. A leaf
-  /// stays a leaf. Throws ShapeError, DTypeError, DeviceError; nothing has changed then.
+  /// Replaces the value: every copy of this tensor sees it, values recorded before keep the old
+  /// one. The value must match in shape, dtype and device, and this tensor must be contiguous. A
+  /// leaf stays a leaf. Throws ShapeError, DTypeError, DeviceError; nothing has changed then.
   Tensor& assign_(const Tensor& value);
 
   /// assign_ for x op= y: casts to this dtype, and takes non-contiguous views too. Throws
   /// AutogradError on a leaf while gradients are recorded.
   Tensor& update_(const Tensor& value);
 
-  /// Shows another value from now on, which may have another dtype or device. Values recorded before
-  /// keep the old one; a leaf stays a leaf, and drops its gradient. Throws ShapeError, and
+  /// Shows another value from now on, which may have another dtype or device. Values recorded
+  /// before keep the old one; a leaf stays a leaf, and drops its gradient. Throws ShapeError, and
   /// AutogradError for what an operator recorded; nothing has changed then.
   Tensor& set_data(const Tensor& value);
 

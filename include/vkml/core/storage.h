@@ -17,8 +17,9 @@ namespace vkml {
 class Submission {
  public:
   virtual ~Submission() = default;
-  /// Returns when the work has finished. Throws its failure (IndexError for a bad index, DeviceError
-  /// for a lost device), on every call: a value that was never written is never handed out.
+  /// Returns when the work has finished. Throws its failure (IndexError for a bad index,
+  /// DeviceError for a lost device), on every call: a value that was never written is never handed
+  /// out.
   virtual void wait() = 0;
   /// Whether wait() would return at once.
   virtual bool is_done() const = 0;
@@ -31,7 +32,11 @@ class Storage {
   /// `host` is the block as the host sees it, or null where it cannot; `handle` is the creator's
   /// own name for the block (an address, an index), which core never interprets.
   Storage(Device device, std::size_t bytes, void* host, std::uint64_t handle, Deleter deleter)
-      : device_(device), bytes_(bytes), host_(host), handle_(handle), deleter_(std::move(deleter)) {}
+      : device_(device),
+        bytes_(bytes),
+        host_(host),
+        handle_(handle),
+        deleter_(std::move(deleter)) {}
   ~Storage() {
     if (deleter_) deleter_(*this);
   }

@@ -32,10 +32,10 @@ struct Bindings {
 
 struct DeviceInfo {
   Device device;
-  std::string name;           // "AMD EPYC", "NVIDIA H200"
-  std::string driver;         // driver or instruction set
+  std::string name;    // "AMD EPYC", "NVIDIA H200"
+  std::string driver;  // driver or instruction set
   std::int64_t memory_bytes = 0;
-  bool is_software = false;   // a Vulkan driver that runs on the CPU
+  bool is_software = false;  // a Vulkan driver that runs on the CPU
   std::vector<std::string> features;
 };
 

@@ -19,17 +19,17 @@ namespace vkml::dispatch {
 using Extents = std::array<std::int64_t, kMaxDims>;
 
 enum class BufferKind : std::uint8_t {
-  kInput,     // bound storage that holds its value; never written unless it is also a donated result
-  kResult,    // bound storage to write: a fresh block, or the donated block of an input
+  kInput,   // bound storage that holds its value; never written unless it is also a donated result
+  kResult,  // bound storage to write: a fresh block, or the donated block of an input
   kTemporary  // bytes of the arena
 };
 
 struct Buffer {
   BufferKind kind = BufferKind::kTemporary;
-  int binding = -1;                // index into Bindings::inputs or ::results
-  std::int64_t bytes = 0;          // temporaries and results
-  std::int64_t arena_offset = 0;   // temporaries; a multiple of 256
-  int donor = -1;                  // results: the input binding whose block this overwrites
+  int binding = -1;               // index into Bindings::inputs or ::results
+  std::int64_t bytes = 0;         // temporaries and results
+  std::int64_t arena_offset = 0;  // temporaries; a multiple of 256
+  int donor = -1;                 // results: the input binding whose block this overwrites
 };
 
 /// A strided window on a buffer. Offset and strides are in elements; for inputs the offset adds to
@@ -42,8 +42,8 @@ struct Operand {
   Extents strides{0, 0, 0, 0};
 };
 
-/// What runs before the program. Shapes are those of Kernel::core_inputs; accumulation is in f32 for
-/// f16, bf16 and f32, in f64 for f64, wrapping for integers.
+/// What runs before the program. Shapes are those of Kernel::core_inputs; accumulation is in f32
+/// for f16, bf16 and f32, in f64 for f64, wrapping for integers.
 enum class KernelKind : std::uint8_t {
   /// No core: the program alone, over `space`; a map, or with reduce_dims > 0 a row reduction.
   kRegion,
@@ -61,14 +61,16 @@ enum class KernelKind : std::uint8_t {
   kMaxPool2d,
   /// The same, giving the position h * W + w of the (first) maximum as i32.
   kMaxPool2dIndices,
-  /// output gradient (N, C, OH, OW), indices (N, C, OH, OW); space (N, C, H, W): each input adds the
+  /// output gradient (N, C, OH, OW), indices (N, C, OH, OW); space (N, C, H, W): each input adds
+  /// the
   /// gradients of the windows whose index names it, in window order. Same attributes.
   kMaxPool2dGradient,
   /// attributes: kernel h, w; stride h, w; padding h, w; count_include_pad (0 or 1).
   kAvgPool2d,
   /// output gradient (N, C, OH, OW); space (N, C, H, W). Same attributes.
   kAvgPool2dGradient,
-  /// x, index (i32 or i64); space is the index's shape; out[.., i, ..] = x[.., index[.., i, ..], ..].
+  /// x, index (i32 or i64); space is the index's shape; out[.., i, ..] = x[.., index[.., i, ..],
+  /// ..].
   /// attributes: axis of the padded rank 4; site. Axes other than `axis` have equal extents or the
   /// index's is smaller.
   kGather,
@@ -88,10 +90,11 @@ struct Kernel {
   int reduce_dims = 0;  // trailing axes of `space` that form a row (kRegion only)
   ops::ScalarType core_type = ops::ScalarType::kF32;  // type of kCore
   std::vector<Operand> core_inputs;
-  std::vector<Operand> loads;   // extents equal `space`
-  std::vector<Operand> stores;  // extents equal `space`; a row value has stride 0 along the row axes
+  std::vector<Operand> loads;  // extents equal `space`
+  std::vector<Operand>
+      stores;  // extents equal `space`; a row value has stride 0 along the row axes
   ops::ScalarProgram program;
-  std::vector<int> nodes;       // positions in ExecutionGraph::nodes
+  std::vector<int> nodes;          // positions in ExecutionGraph::nodes
   std::int64_t scratch_bytes = 0;  // asked for by Backend::scratch_bytes
   int scratch = -1;                // a temporary buffer of that size, or -1
 };
@@ -101,13 +104,13 @@ struct PlanNode {
   const graph::OpInfo* op = nullptr;
   graph::Attributes attributes;
   DType dtype = DType::kF32;
-  Shape shape;               // of a view: strides over its storage root
-  std::vector<int> sources;  // positions in ExecutionGraph::nodes
-  int view_root = -1;             // views: position of the value they show
-  std::int64_t view_offset = 0;   // elements
-  Operand input;             // leaves: where the value is (buffer -1 otherwise)
-  int scalar = -1;           // scalars: index into the run-time scalars
-  int result = -1;           // buffer to write, when kept
+  Shape shape;                   // of a view: strides over its storage root
+  std::vector<int> sources;      // positions in ExecutionGraph::nodes
+  int view_root = -1;            // views: position of the value they show
+  std::int64_t view_offset = 0;  // elements
+  Operand input;                 // leaves: where the value is (buffer -1 otherwise)
+  int scalar = -1;               // scalars: index into the run-time scalars
+  int result = -1;               // buffer to write, when kept
 };
 
 /// A place that can fail at run time with IndexError.
@@ -134,9 +137,9 @@ std::int64_t numel(const Extents& extents);
 /// each element; phase p may start when the reductions of phase p - 1 are done.
 enum class Level : std::uint8_t { kUniform, kRow, kElement };
 struct ProgramLevels {
-  std::vector<Level> level;          // by register
-  std::vector<std::uint8_t> phase;   // by register: reductions on the longest path before it
-  int phases = 1;                    // highest phase + 1
+  std::vector<Level> level;         // by register
+  std::vector<std::uint8_t> phase;  // by register: reductions on the longest path before it
+  int phases = 1;                   // highest phase + 1
 };
 ProgramLevels analyze_levels(const Kernel& kernel);
 

@@ -1,8 +1,9 @@
 // A recorded operation. Immutable, except for its realisation state.
 //
-// Two events change a node after construction: bind() gives it memory, mark_computed() says that the
-// memory holds its value. With the second its sources may be released, when no gradient needs them.
-// Nodes shared between tensors are therefore sound, and lowering is a pure function of the graph.
+// Two events change a node after construction: bind() gives it memory, mark_computed() says that
+// the memory holds its value. With the second its sources may be released, when no gradient needs
+// them. Nodes shared between tensors are therefore sound, and lowering is a pure function of the
+// graph.
 #pragma once
 
 #include <atomic>
@@ -43,9 +44,9 @@ struct NodeSpec {
   Attributes attributes;
   DType dtype = DType::kF32;
   Device device;
-  Shape shape;               // of a view: over its root storage
-  std::int64_t offset = 0;   // of a view: bytes from its root's first element
-  NodePtr view_src;          // of a view: the root storage owner
+  Shape shape;              // of a view: over its root storage
+  std::int64_t offset = 0;  // of a view: bytes from its root's first element
+  NodePtr view_src;         // of a view: the root storage owner
   std::uint32_t flags = 0;
 };
 
@@ -64,7 +65,9 @@ class Node : public std::enable_shared_from_this<Node> {
   const Shape& shape() const { return shape_; }
   std::int64_t numel() const { return shape_.numel(); }
   std::span<const NodePtr> sources() const { return sources_.span(); }
-  const NodePtr& source(int index) const { return sources_.span()[static_cast<std::size_t>(index)]; }
+  const NodePtr& source(int index) const {
+    return sources_.span()[static_cast<std::size_t>(index)];
+  }
 
   bool is_view() const { return view_src_ != nullptr; }
   /// The root storage owner: one hop, through any chain of views.

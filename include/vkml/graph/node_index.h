@@ -1,16 +1,16 @@
 // The side table of graph passes: positions of nodes in the order of a walk.
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "vkml/graph/node.h"
 
 namespace vkml::graph {
 
-/// Positions of nodes: an open-addressing table from node to index, the side table that pass results
-/// are keyed by.
+/// Positions of nodes: an open-addressing table from node to index, the side table that pass
+/// results are keyed by.
 class NodeIndex {
  public:
   explicit NodeIndex(std::size_t expected = 64);

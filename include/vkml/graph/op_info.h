@@ -26,8 +26,8 @@ enum class Family : std::uint8_t {
   kCheck,        // the source, with IndexError for elements outside a range
   kConcat,
   kReduce,
-  kCore,         // a structural operator with a kernel kind of its own
-  kCustom,       // an alias of its first source; gradients go to the others by a rule of its own
+  kCore,    // a structural operator with a kernel kind of its own
+  kCustom,  // an alias of its first source; gradients go to the others by a rule of its own
 };
 
 /// A node's structural parameters: part of the plan's key, never data.
@@ -62,7 +62,7 @@ using GradientRule = void (*)(const Value& output, const Value& gradient,
 struct OpInfo {
   const char* name = "";
   Family family = Family::kLeaf;
-  int id = 0;  // within the family: row number, KernelKind, ReduceKind
+  int id = 0;                       // within the family: row number, KernelKind, ReduceKind
   GradientRule gradient = nullptr;  // null: not differentiable
 };
 

@@ -67,7 +67,8 @@ Expr operator|(const Expr& a, const Expr& b);
 Expr operator^(const Expr& a, const Expr& b);
 Expr operator~(const Expr& a);
 Expr operator<<(const Expr& a, const Expr& count);  // counts past the width give 0
-Expr operator>>(const Expr& a, const Expr& count);  // arithmetic; counts past the width give 0 or -1
+Expr operator>>(const Expr& a,
+                const Expr& count);  // arithmetic; counts past the width give 0 or -1
 Expr operator<(const Expr& a, const Expr& b);
 Expr operator<=(const Expr& a, const Expr& b);
 Expr operator>(const Expr& a, const Expr& b);
@@ -75,13 +76,13 @@ Expr operator>=(const Expr& a, const Expr& b);
 Expr operator==(const Expr& a, const Expr& b);
 Expr operator!=(const Expr& a, const Expr& b);
 
-#define VKML_EXPR_WITH_NUMBER(op)                  \
-  template <Number N>                              \
-  Expr operator op(const Expr& a, N b) {           \
+#define VKML_EXPR_WITH_NUMBER(op)                   \
+  template <Number N>                               \
+  Expr operator op(const Expr& a, N b) {            \
     return a op a.constant(static_cast<double>(b)); \
-  }                                                \
-  template <Number N>                              \
-  Expr operator op(N a, const Expr& b) {           \
+  }                                                 \
+  template <Number N>                               \
+  Expr operator op(N a, const Expr& b) {            \
     return b.constant(static_cast<double>(a)) op b; \
   }
 VKML_EXPR_WITH_NUMBER(+)

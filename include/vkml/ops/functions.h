@@ -1,5 +1,6 @@
-// Structural operators and composites on values. Each records nodes and returns at once; each throws
-// ShapeError, DTypeError, DeviceError or ArgumentError naming itself and the offending values.
+// Structural operators and composites on values. Each records nodes and returns at once; each
+// throws ShapeError, DTypeError, DeviceError or ArgumentError naming itself and the offending
+// values.
 #pragma once
 
 #include <array>
@@ -58,8 +59,8 @@ Value with_gradient(const OpInfo& op, const Value& value, std::span<const Value>
 Value concat(std::span<const Value> parts, std::int64_t axis);
 /// Constant padding: (before, after) for each axis.
 Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, double value);
-/// A window on a dense base: what a chain of slices, permutations and splits shows of it. Offset and
-/// strides are in elements.
+/// A window on a dense base: what a chain of slices, permutations and splits shows of it. Offset
+/// and strides are in elements.
 struct Window {
   std::int64_t offset = 0;
   std::array<std::int64_t, kMaxDims> strides{};
@@ -120,8 +121,8 @@ Value gather(const Value& x, std::int64_t axis, const Value& index);
 Value scatter_add(const Value& base, std::int64_t axis, const Value& index, const Value& source);
 /// Rows of x along an axis, in the shape of `indices`; negative indices count from the end.
 Value take(const Value& x, const Value& indices, std::int64_t axis);
-/// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither `exempt` nor in
-/// [0, extent). Elements out of range read as 0.
+/// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither
+/// `exempt` nor in [0, extent). Elements out of range read as 0.
 Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::int64_t exempt);
 
 // --- random numbers (random.cpp)

@@ -18,7 +18,8 @@ Expr log(const Expr& x);
 Expr log2(const Expr& x);
 Expr log10(const Expr& x);
 Expr log1p(const Expr& x);
-Expr pow(const Expr& x, const Expr& y);  // integers: by squaring, wrapping; negative powers truncate
+Expr pow(const Expr& x,
+         const Expr& y);  // integers: by squaring, wrapping; negative powers truncate
 Expr sin(const Expr& x);
 Expr cos(const Expr& x);
 Expr tan(const Expr& x);

@@ -1,5 +1,5 @@
-// Between code generation and the runtime: a kernel of the plan becomes a list of dispatches, each a
-// SPIR-V module with the buffers and constants it needs. Neither side knows the other's device
+// Between code generation and the runtime: a kernel of the plan becomes a list of dispatches, each
+// a SPIR-V module with the buffers and constants it needs. Neither side knows the other's device
 // objects.
 #pragma once
 
@@ -40,14 +40,14 @@ struct ShaderCode {
 struct BufferUse {
   enum class Kind : std::uint8_t { kPlanBuffer, kScalars, kStatus };
   Kind kind = Kind::kPlanBuffer;
-  int buffer = -1;                 // kPlanBuffer: index into ExecutionGraph::buffers
-  std::uint32_t element_bytes = 4; // unit of the offset below
+  int buffer = -1;                  // kPlanBuffer: index into ExecutionGraph::buffers
+  std::uint32_t element_bytes = 4;  // unit of the offset below
   bool reads = false, writes = false;
 };
 
-/// Push constants, in this order: with addresses, one u64 for each buffer (the buffer's address plus
-/// the binding's byte offset); with descriptors, one u32 for each buffer (the binding's byte offset
-/// divided by element_bytes), padded to 8 bytes; then `constants`.
+/// Push constants, in this order: with addresses, one u64 for each buffer (the buffer's address
+/// plus the binding's byte offset); with descriptors, one u32 for each buffer (the binding's byte
+/// offset divided by element_bytes), padded to 8 bytes; then `constants`.
 struct Dispatch {
   std::shared_ptr<const ShaderCode> code;
   std::array<std::uint32_t, 3> groups{1, 1, 1};
@@ -64,8 +64,8 @@ inline constexpr std::uint32_t kScalarBytes = 8;
 
 /// The dispatches of one kernel; the runtime puts a barrier before the first when a hazard needs it
 /// and between consecutive ones that touch a common buffer.
-std::vector<Dispatch> generate(const dispatch::Kernel& kernel, const dispatch::ExecutionGraph& graph,
-                               const DeviceTraits& traits);
+std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
+                               const dispatch::ExecutionGraph& graph, const DeviceTraits& traits);
 
 /// Scratch that generate() will use for the kernel on such a device.
 std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
