@@ -119,6 +119,17 @@ inline KernelCase strided_map_case(const Extents& space) {
   return {"strided map", b.finish(), 0, 0, {}};
 }
 
+/// Rows in reverse order, dense within each: addresses run backwards from the base.
+inline KernelCase flipped_rows_case(DType dtype) {
+  const Extents space{1, 3, 6, 8};
+  KernelBuilder b(KernelKind::kRegion, space);
+  Operand flipped = b.dense(dtype, space);
+  flipped.offset = 2 * 48 + 5 * 8;
+  flipped.strides = {0, -48, -8, 1};
+  b.result(dtype, b.load(flipped));
+  return {"flipped rows of " + std::string(name_of(dtype)), b.finish(), 0, 0, {}};
+}
+
 inline KernelCase conversion_case(DType from, DType to, std::int64_t count, std::int64_t offset) {
   KernelBuilder b(KernelKind::kRegion, {1, 1, 1, count});
   Operand operand = b.dense(from, {1, 1, 1, count + offset});
@@ -227,6 +238,9 @@ inline std::vector<KernelCase> map_cases() {
   for (const Extents& space :
        {Extents{2, 3, 5, 8}, Extents{2, 3, 5, 7}, Extents{1, 4, 4, 4}, Extents{3, 1, 1, 8}}) {
     cases.push_back(strided_map_case(space));
+  }
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kU8, DType::kI64}) {
+    cases.push_back(flipped_rows_case(dtype));
   }
   cases.push_back(check_index_case(7));
   return cases;

@@ -212,6 +212,12 @@ std::uint32_t bytes_of(Type unit) { return spirv::component_bytes(unit.scalar) *
 
 }  // namespace
 
+Value Shader::in_units(Value index, std::uint32_t shift) {
+  if (!traits().use_addresses) return index >> shift;
+  if (shift == 0) return index;
+  return builder_.op(Op::OpShiftRightArithmetic, index.type, {index, builder_.u32(shift)});
+}
+
 Id Shader::pointer_to(const Base& base, Type unit, Value index) {
   spirv::Module& module = builder_.module();
   require_storage(module, unit);
@@ -226,9 +232,17 @@ Id Shader::pointer_to(const Base& base, Type unit, Value index) {
   } else {
     block = descriptor_variable(base.buffer, unit);
   }
+  Id index_id = index.id;
+  if (traits().use_addresses) {
+    // A reversed axis reaches before the base. SPIR-V reads every index as signed; drivers extend
+    // an unsigned one with zeros.
+    const Id signed_type = module.intern_type(Op::OpTypeInt, {32, 1});
+    index_id = module.new_id();
+    module.emit(Op::OpBitcast, {signed_type, index_id, index.id});
+  }
   const Id pointer = module.new_id();
   module.emit(Op::OpAccessChain,
-              {module.pointer_type(storage, module.type(unit)), pointer, block, zero, index.id});
+              {module.pointer_type(storage, module.type(unit)), pointer, block, zero, index_id});
   return pointer;
 }
 

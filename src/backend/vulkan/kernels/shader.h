@@ -75,6 +75,8 @@ class Shader {
   /// The base of a buffer, `offset` elements on.
   Base base_of(int buffer, std::int64_t offset);
 
+  /// An index of elements in units of 2^shift of them. Behind an address an index may be negative.
+  spirv::Value in_units(spirv::Value index, std::uint32_t shift);
   /// Reads or writes unit `index` (of `unit`'s size) counted from the base.
   spirv::Value load(const Base& base, spirv::Type unit, spirv::Value index);
   void store(const Base& base, spirv::Type unit, spirv::Value index, spirv::Value value);
