@@ -15,9 +15,8 @@ Tensor record_chain(const Tensor& x, const Tensor& y) {
 }
 
 void report_per_node(benchmark::State& state) {
-  constexpr auto kFlags =
-      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert;
-  state.counters["s/node"] = benchmark::Counter(kChain, kFlags);
+  const auto flags = benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert;
+  state.counters["s/node"] = benchmark::Counter(kChain, flags);
 }
 
 void record(benchmark::State& state, Device device) {
