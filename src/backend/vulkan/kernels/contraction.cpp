@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #include "kernels/conversions.h"
 
@@ -30,13 +32,15 @@ std::uint32_t sum_bytes(ops::ScalarType type) {
   return static_cast<std::uint32_t>(vkml::size_of(ops::storage_type(type)));
 }
 
-/// Splits k so that about `wanted` tiles have work, while the parts stay long.
-void split_sum(const ContractionSize& size, std::int64_t wanted, ContractionPlan& plan) {
-  const std::int64_t splits =
-      std::min(divide_up(wanted, tiles_of(size, plan)), size.k / kShortestSpan);
+void split_into(const ContractionSize& size, std::int64_t splits, ContractionPlan& plan) {
   if (splits < 2) return;
   plan.span = divide_up(divide_up(size.k, splits), kSpanUnit) * kSpanUnit;
   plan.splits = static_cast<std::uint32_t>(divide_up(size.k, plan.span));
+}
+
+/// Splits k so that about `wanted` tiles have work, while the parts stay long.
+void split_sum(const ContractionSize& size, std::int64_t wanted, ContractionPlan& plan) {
+  split_into(size, std::min(divide_up(wanted, tiles_of(size, plan)), size.k / kShortestSpan), plan);
 }
 
 /// Adds the partial sums of each element in order, and runs the epilogue.
@@ -91,39 +95,75 @@ TileCounts tile_counts(const ContractionSize& size, const ContractionPlan& plan)
 
 namespace {
 
-/// Tiles of a workgroup in shared memory, the largest (which reuses most) first.
+/// Tiles of a workgroup in shared memory, and the share of a compute unit's arithmetic that a full
+/// one reaches with them.
 struct WorkgroupTile {
   RegisterTile tile;
   std::uint32_t threads_m, threads_n;
+  double efficiency;
+
+  std::uint32_t m() const { return tile.m * threads_m; }
+  std::uint32_t n() const { return tile.n * threads_n; }
+  std::uint32_t threads() const { return threads_m * threads_n; }
 };
 constexpr WorkgroupTile kWorkgroupTiles[] = {
-    {{8, 16}, 16, 8},  // 128 x 128
-    {{8, 8}, 8, 16},   // 64 x 128
-    {{8, 8}, 8, 8},    // 64 x 64
-    {{4, 4}, 8, 8},    // 32 x 32
+    {{8, 16}, 16, 8, 1.0},
+    {{8, 8}, 8, 16, 0.95},
+    {{8, 8}, 8, 8, 0.9},
+    {{4, 4}, 8, 8, 0.45},
 };
 
 bool fits(const WorkgroupTile& candidate, const DeviceTraits& traits) {
-  const std::uint32_t rows = candidate.tile.m * candidate.threads_m;
-  const std::uint32_t columns = candidate.tile.n * candidate.threads_n;
-  const std::uint32_t shared = 2 * kTiledDepth * (rows + columns) * 4;
-  return candidate.threads_m * candidate.threads_n <= traits.max_workgroup_invocations &&
+  const std::uint32_t shared = 2 * kTiledDepth * (candidate.m() + candidate.n()) * 4;
+  return candidate.threads() <= traits.max_workgroup_invocations &&
          shared <= traits.max_shared_bytes;
 }
 
-/// The largest tile that gives every compute unit a workgroup; the smallest, with the sum split,
-/// where none does.
+/// Microseconds on a current GPU, of which only the order among candidates matters. One workgroup
+/// alone reaches a part of its compute unit's speed, and never less than a step's latency.
+double estimate(const ContractionSize& size, const WorkgroupTile& candidate,
+                const ContractionPlan& plan, const DeviceTraits& traits) {
+  constexpr double kMultiplyAdds = 178e3;  // of a compute unit in a microsecond
+  constexpr double kFullThreads = 256;
+  constexpr double kStepLatency = 0.6;
+  constexpr double kSecondDispatch = 4;
+  constexpr double kScratchBytes = 2e6;  // written and read in a microsecond
+  const double span = static_cast<double>(plan.splits > 1 ? plan.span : size.k);
+  const auto groups = static_cast<double>(tiles_of(size, plan) * plan.splits);
+  const double resident = std::ceil(groups / traits.compute_units);
+  const double alone = kFullThreads / candidate.threads();
+  const double area = candidate.m() * candidate.n();
+  const double work = span * area / (kMultiplyAdds * candidate.efficiency);
+  const double steps = span / kTiledDepth * kStepLatency;
+  double time = std::max(std::max(resident, alone) * work, steps);
+  if (plan.splits > 1) {
+    const auto partials = static_cast<double>(size.batch * size.m * size.n * plan.splits);
+    time += kSecondDispatch + partials * 8 / kScratchBytes;
+  }
+  return time;
+}
+
+/// The tile and the number of parts of the sum that promise the shortest time.
 void choose_workgroup_tile(const ContractionSize& size, const DeviceTraits& traits,
                            ContractionPlan& plan) {
-  plan.is_tiled = true;
+  double best = std::numeric_limits<double>::infinity();
   for (const WorkgroupTile& candidate : kWorkgroupTiles) {
     if (!fits(candidate, traits)) continue;
-    plan.tile = candidate.tile;
-    plan.threads_m = candidate.threads_m;
-    plan.threads_n = candidate.threads_n;
-    if (tiles_of(size, plan) >= traits.compute_units) return;
+    for (std::int64_t splits = 1; splits <= 256; splits *= 2) {
+      ContractionPlan trial;
+      trial.is_tiled = true;
+      trial.tile = candidate.tile;
+      trial.threads_m = candidate.threads_m;
+      trial.threads_n = candidate.threads_n;
+      if (splits > 1 && size.k / splits < kShortestSpan) break;
+      split_into(size, splits, trial);
+      const double time = estimate(size, candidate, trial, traits);
+      if (time < best) {
+        best = time;
+        plan = trial;
+      }
+    }
   }
-  split_sum(size, traits.compute_units, plan);
 }
 
 void choose_software_tile(const ContractionSize& size, const DeviceTraits& traits,
@@ -144,7 +184,7 @@ ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType ty
                                  const DeviceTraits& traits) {
   ContractionPlan plan;
   const std::uint32_t rows = size.m >= 16 ? 16 : std::bit_ceil(static_cast<std::uint32_t>(size.m));
-  const bool is_large = size.m >= 16 && size.n >= 16;
+  const bool is_large = size.m >= 8 && size.n >= 8;
   if (traits.is_software) {
     choose_software_tile(size, traits, rows, plan);
   } else if (type == ops::ScalarType::kF32 && is_large && fits(kWorkgroupTiles[3], traits)) {

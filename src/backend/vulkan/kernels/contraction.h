@@ -38,6 +38,10 @@ class ContractionOperand {
   virtual void set_batch(spirv::Value batch) = 0;
   virtual Position outer(spirv::Value index) = 0;
   virtual Position inner(spirv::Value index) = 0;
+  /// Four neighbours along k, from a multiple of 4 on.
+  virtual std::array<Position, 4> inner4(spirv::Value index) {
+    return {inner(index), inner(index + 1), inner(index + 2), inner(index + 3)};
+  }
   /// The element at two positions.
   virtual spirv::Value load(const Position& outer, const Position& inner) = 0;
   /// Four neighbours in the dense direction.

@@ -28,7 +28,9 @@ const spirv::Type kVec4 = spirv::with_components(spirv::kFloat32, 4);
 /// One operand's way from memory into a slot.
 class Staging {
  public:
-  Staging(Shader& shader, ContractionOperand& operand, std::uint32_t tile, Value extent);
+  /// With `whole_steps` no step reaches past the end of k.
+  Staging(Shader& shader, ContractionOperand& operand, std::uint32_t tile, Value extent,
+          bool whole_steps);
 
   std::uint32_t blocks() const { return tile_ / kVector * kBlocksAlongK; }
   /// `worker` is the invocation's number among those that bring this operand.
@@ -46,22 +48,28 @@ class Staging {
   Block load_along_outer(Value k, Value end) const;
   Block load_one_by_one(Value k, Value end) const;
   Value clamped(Value index, std::uint32_t step) const;
+  Value is_inside(Value k, Value end) const {
+    return whole_steps_ ? b_.boolean(true) : less(k, end);
+  }
   Value exchanged(Value group, Value k_block) const;
 
   spirv::Builder& b_;
   ContractionOperand& operand_;
   std::uint32_t tile_;
   Value extent_;
+  bool whole_steps_;
   spirv::SharedArray shared_;
   std::array<spirv::Variable, kVector> loaded_;
   Value is_worker_, outer_block_, inner_block_, first_outer_;
 };
 
-Staging::Staging(Shader& shader, ContractionOperand& operand, std::uint32_t tile, Value extent)
+Staging::Staging(Shader& shader, ContractionOperand& operand, std::uint32_t tile, Value extent,
+                 bool whole_steps)
     : b_(shader.builder()),
       operand_(operand),
       tile_(tile),
       extent_(extent),
+      whole_steps_(whole_steps),
       shared_(b_, kVec4, kSlots * kDepth * tile / kVector) {
   for (spirv::Variable& row : loaded_) row = spirv::Variable(b_, kVec4);
 }
@@ -104,9 +112,9 @@ Staging::Block Staging::load_along_outer(Value k, Value end) const {
   const Position outer = operand_.outer(clamped(first_outer_, kVector));
   Block block;
   for (std::uint32_t i = 0; i < kVector; ++i) {
-    const Value is_inside = less(k + i, end);
-    const Value row = operand_.load4(outer, operand_.inner(b_.select(is_inside, k + i, b_.u32(0))));
-    block[i] = b_.select(is_inside, row, b_.constant(kVec4, 0));
+    const Value inside = is_inside(k + i, end);
+    const Value row = operand_.load4(outer, operand_.inner(b_.select(inside, k + i, b_.u32(0))));
+    block[i] = b_.select(inside, row, b_.constant(kVec4, 0));
   }
   return block;
 }
@@ -116,13 +124,17 @@ Staging::Block Staging::load_one_by_one(Value k, Value end) const {
   for (std::uint32_t i = 0; i < kVector; ++i) {
     outer[i] = operand_.outer(clamped(first_outer_ + i, 1));
   }
+  std::array<Position, kVector> inner = operand_.inner4(k);
+  const Position start = operand_.inner(b_.u32(0));
   Block block;
   for (std::uint32_t i = 0; i < kVector; ++i) {
-    const Value is_inside = less(k + i, end);
-    const Position inner = operand_.inner(b_.select(is_inside, k + i, b_.u32(0)));
+    const Value inside = is_inside(k + i, end);
+    for (std::size_t part = 0; part < start.size(); ++part) {
+      inner[i][part] = b_.select(inside, inner[i][part], start[part]);
+    }
     std::array<Value, kVector> row;
-    for (std::uint32_t j = 0; j < kVector; ++j) row[j] = operand_.load(outer[j], inner);
-    block[i] = b_.select(is_inside, b_.compose(row), b_.constant(kVec4, 0));
+    for (std::uint32_t j = 0; j < kVector; ++j) row[j] = operand_.load(outer[j], inner[i]);
+    block[i] = b_.select(inside, b_.compose(row), b_.constant(kVec4, 0));
   }
   return block;
 }
@@ -136,7 +148,7 @@ void Staging::load(Value k, Value end) {
   Value is_dense = b_.boolean(false);
   if (operand_.dense() == Dense::kOuter) is_dense = operand_.is_aligned();
   if (operand_.dense() == Dense::kInner) {
-    is_dense = logical_and(operand_.is_aligned(), less_equal(first + kVector, end));
+    is_dense = logical_and(operand_.is_aligned(), is_inside(first + (kVector - 1), end));
   }
   b_.if_then(is_worker_, [&] {
     b_.if_else(
@@ -294,8 +306,10 @@ Dispatch TiledContraction::generate() {
     span_ = shader_.parameter(plan_.span);
   }
   const Value group_count = shader_.parameter(count);
-  a_ = std::make_unique<Staging>(shader_, *operands_.a, tile_m(), output_->m_extent());
-  b_operand_ = std::make_unique<Staging>(shader_, *operands_.b, tile_n(), output_->n_extent());
+  const bool whole_steps = contraction_.size.k % kDepth == 0;
+  a_ = std::make_unique<Staging>(shader_, *operands_.a, tile_m(), output_->m_extent(), whole_steps);
+  b_operand_ =
+      std::make_unique<Staging>(shader_, *operands_.b, tile_n(), output_->n_extent(), whole_steps);
   const Value group = b_.workgroup_id(1) * b_.workgroup_count(0) + b_.workgroup_id(0);
   b_.if_then(less(group, group_count), [&] {
     place_tile(group);

@@ -66,12 +66,13 @@ class ImageOperand : public ContractionOperand {
   };
 
   ImageOperand(Shader& shader, const Operand& image, const Geometry& geometry, Role role,
-               Value pixel_height, Value pixel_width)
+               const dispatch::Extents& pixels)
       : b_(shader.builder()),
         elements_(shader, image),
         geometry_(geometry),
         role_(role),
-        pixels_(pixel_height, pixel_width),
+        pixels_(shader.parameter(pixels[2]), shader.parameter(pixels[3])),
+        four_in_row_(pixels[3] % 4 == 0),
         taps_(b_.u32(static_cast<std::uint32_t>(geometry.kernel_h)),
               b_.u32(static_cast<std::uint32_t>(geometry.kernel_w))),
         height_(shader.parameter(image.extents[2])),
@@ -92,6 +93,18 @@ class ImageOperand : public ContractionOperand {
   }
   Position inner(Value index) override {
     return role_ == Role::kTapsOutside ? pixel(index) : tap(index);
+  }
+
+  std::array<Position, 4> inner4(Value index) override {
+    if (role_ != Role::kTapsOutside || !four_in_row_) return ContractionOperand::inner4(index);
+    // Neighbouring pixels of a row: one division for all.
+    std::array<Position, 4> positions;
+    positions[0] = pixel(index);
+    for (std::uint32_t i = 1; i < 4; ++i) {
+      positions[i] = positions[0];
+      positions[i][2] = positions[0][2] + i * geometry_.stride_w;
+    }
+    return positions;
   }
 
   Value load(const Position& outer, const Position& inner) override {
@@ -144,7 +157,9 @@ class ImageOperand : public ContractionOperand {
   Elements elements_;
   Geometry geometry_;
   Role role_;
-  TripleIndex pixels_, taps_;
+  TripleIndex pixels_;
+  bool four_in_row_;
+  TripleIndex taps_;
   Value height_, width_, image_stride_, channel_stride_, row_stride_, column_stride_;
   Value group_stride_, batch_offset_, zero_;
 };
@@ -214,8 +229,7 @@ ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel
   const Operand& first = kernel.core_inputs[0];
   const Operand& second = kernel.core_inputs[1];
   const auto image = [&](const Operand& operand, Role role, const dispatch::Extents& pixels) {
-    const Value height = shader.parameter(pixels[2]), width = shader.parameter(pixels[3]);
-    return std::make_unique<ImageOperand>(shader, operand, g, role, height, width);
+    return std::make_unique<ImageOperand>(shader, operand, g, role, pixels);
   };
   if (kernel.kind == KernelKind::kConv2dWeightGradient) {
     return {strided_operand(shader, second, gradients_by_output(second, g)),

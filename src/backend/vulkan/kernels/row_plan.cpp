@@ -104,17 +104,20 @@ bool reads_row_again(const dispatch::Kernel& kernel, const dispatch::ProgramLeve
       [&](std::uint16_t output) { return levels.level[output] == dispatch::Level::kElement; });
 }
 
-void choose_splits(const dispatch::Kernel& kernel, const RowSpaces& spaces,
-                   const DeviceTraits& traits, RowPlan& plan) {
+void choose_splits(const RowSpaces& spaces, const DeviceTraits& traits, RowPlan& plan) {
   const std::int64_t columns = spaces.columns.count();
   const std::int64_t groups = divide_up(spaces.rows.count(), plan.layout.rows);
   const std::int64_t wanted = std::int64_t{traits.compute_units} * 4;
   const std::int64_t shortest =
       plan.layout.rows_are_neighbours ? kShortestSplit / 16 : kShortestSplit;
   const std::int64_t splits = std::min(divide_up(wanted, groups), columns / shortest);
-  if (splits < 2 || kernel.reduce_dims == 0) return;
+  if (splits < 2) return;
   plan.span = divide_up(divide_up(columns, splits), kVector) * kVector;
   plan.splits = static_cast<std::uint32_t>(divide_up(columns, plan.span));
+  // Many workgroups hide latency; each then needs few invocations, with loads in flight.
+  if (!traits.is_software && !plan.layout.rows_are_neighbours) {
+    plan.layout.lanes = std::min<std::uint32_t>(plan.layout.lanes, 256);
+  }
 }
 
 }  // namespace
@@ -146,13 +149,13 @@ RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
   RowPlan plan;
   plan.vectors = !neighbours && may_use_vectors(kernel, spaces);
   plan.layout = choose_layout(spaces, plan, neighbours, traits);
-  plan.unroll = traits.is_software ? 1 : 4;
-  const bool again = reads_row_again(kernel, levels);
-  if (!again) choose_splits(kernel, spaces, traits, plan);
-  if (plan.splits > 1) return plan;
-
   std::int64_t streams = 0;
   for (std::size_t i = 0; i < kernel.loads.size(); ++i) streams += spaces.varies_along_row(i);
+  plan.unroll = traits.is_software ? 1 : streams > 1 ? 4 : 8;
+  const bool again = reads_row_again(kernel, levels);
+  if (!again) choose_splits(spaces, traits, plan);
+  if (plan.splits > 1) return plan;
+
   const std::int64_t width = plan.vectors ? kVector : 1;
   const std::int64_t chunks = divide_up(spaces.columns.count(), width * plan.layout.lanes);
   const std::int64_t held = chunks * width * std::max<std::int64_t>(1, streams);

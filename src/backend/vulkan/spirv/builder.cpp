@@ -270,4 +270,13 @@ void SharedArray::store(Value index, Value value) const {
   builder_->module().emit(Op::OpStore, {pointer, value.id});
 }
 
+void SharedArray::atomic_max(Value index, Value value) const {
+  const Id pointer = element_pointer(index);
+  Module& module = builder_->module();
+  const Id scope = builder_->u32(word(spv::Scope::Workgroup)).id;
+  const Id relaxed = builder_->u32(0).id;
+  module.emit(Op::OpAtomicUMax,
+              {module.type(element_), module.new_id(), pointer, scope, relaxed, value.id});
+}
+
 }  // namespace vkml::vulkan::spirv

@@ -53,6 +53,8 @@ class SharedArray {
   SharedArray(Builder& builder, Type element, std::uint32_t length);
   Value load(Value index) const;
   void store(Value index, Value value) const;
+  /// Of 32-bit integers: raises the element to `value`.
+  void atomic_max(Value index, Value value) const;
 
  private:
   Id element_pointer(Value index) const;

@@ -1,0 +1,152 @@
+// Scatter-add: each element of the base adds the sources whose index names it, in the order of the
+// source. No atomics, so that the order of every sum is fixed. A first dispatch checks all indices;
+// the second leaves storage that outlives the graph alone when one was bad.
+//
+// Where all elements along the last axis share their indices (an embedding's gradient), a workgroup
+// holds part of one such row: its invocations compare as many indices at once, and only when one
+// matched do they look which. Otherwise each invocation walks over all indices of its line.
+// Bound: rows times indices, divided by the workgroup's size.
+#include <algorithm>
+
+#include "kernels/index_check.h"
+#include "kernels/kernels.h"
+
+namespace vkml::vulkan {
+
+using spirv::Value;
+
+namespace {
+
+constexpr std::size_t kLast = kMaxDims - 1;
+
+struct Scatter {
+  const dispatch::Kernel& kernel;
+  std::size_t axis;
+  const dispatch::Operand& base;
+  const dispatch::Operand& indices;
+  const dispatch::Operand& source;
+};
+
+Scatter scatter_of(const dispatch::Kernel& kernel) {
+  return {kernel, static_cast<std::size_t>(kernel.attributes[0]), kernel.core_inputs[0],
+          kernel.core_inputs[1], kernel.core_inputs[2]};
+}
+
+bool rows_share_indices(const Scatter& scatter) {
+  const dispatch::Extents& space = scatter.kernel.space;
+  if (scatter.axis == kLast || space[kLast] < 8 || scatter.indices.strides[kLast] != 0)
+    return false;
+  for (std::size_t i = 0; i < space.size(); ++i) {
+    if (i != scatter.axis && scatter.indices.extents[i] != space[i]) return false;
+  }
+  return true;
+}
+
+Dispatch generate_by_element(const Context& context, const Scatter& scatter) {
+  return generate_per_element(context, "scatter_add", [&](Shader& shader) -> CoreAt {
+    const CoreInput base(shader, scatter.base), index(shader, scatter.indices),
+        source(shader, scatter.source);
+    const std::size_t axis = scatter.axis;
+    Coordinates extents;
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      const bool covers = i != axis && scatter.indices.extents[i] == scatter.kernel.space[i];
+      if (!covers) extents[i] = shader.parameter(scatter.indices.extents[i]);
+    }
+    return [&shader, base, index, source, extents, axis](const Coordinates& at) {
+      spirv::Builder& b = shader.builder();
+      const Value start = base.load(at);
+      const spirv::Variable sum(b, start.type);
+      sum.store(start);
+      Value is_reached = b.boolean(true);
+      for (std::size_t i = 0; i < at.size(); ++i) {
+        if (i != axis && extents[i]) is_reached = logical_and(is_reached, less(at[i], extents[i]));
+      }
+      b.if_then(is_reached, [&] {
+        b.for_range(b.u32(0), extents[axis], b.u32(1), [&](Value i) {
+          Coordinates from = at;
+          from[axis] = i;
+          const Value position = b.widen(index.load(from), spirv::Scalar::kInt32);
+          b.if_then(equal(position, at[axis]), [&] { sum.store(sum.load() + source.load(from)); });
+        });
+      });
+      return sum.load();
+    };
+  });
+}
+
+Dispatch generate_by_row(const Context& context, const Scatter& scatter) {
+  const dispatch::Extents& space = scatter.kernel.space;
+  const std::int64_t columns = space[kLast];
+  const std::uint32_t wanted = context.traits.is_software ? 32 : columns <= 128 ? 128 : 256;
+  const std::uint32_t size = std::min(wanted, context.traits.max_workgroup_invocations);
+  const std::int64_t blocks = (columns + size - 1) / size;
+  const std::int64_t groups = dispatch::numel(space) / columns * blocks;
+
+  Shader shader(context, "scatter_add_rows", {size, 1, 1});
+  spirv::Builder& b = shader.builder();
+  const CoreInput base(shader, scatter.base), index(shader, scatter.indices),
+      source(shader, scatter.source);
+  Epilogue epilogue(shader);
+  const Value column_count = shader.parameter(columns), block_count = shader.parameter(blocks);
+  const Value group_count = shader.parameter(groups);
+  const Value index_count = shader.parameter(scatter.indices.extents[scatter.axis]);
+  // Whether the invocation's index matched, and the last chunk (from 1) in which any did.
+  const spirv::SharedArray matches(b, spirv::kInt32, size), last_chunk(b, spirv::kInt32, 1);
+
+  const Value local = b.local_index();
+  const Value group = b.workgroup_id(1) * b.workgroup_count(0) + b.workgroup_id(0);
+  b.if_then(less(group, group_count), [&] {
+    const Value row = group / block_count;
+    const Value column = (group - row * block_count) * size + local;
+    const Value is_column = less(column, column_count);
+    // Lanes past the row work on its last element, since all must reach the barriers.
+    const Value used_column = b.select(is_column, column, column_count - 1);
+    const Coordinates at = epilogue.coordinates_of(row * column_count + used_column);
+    const Value start = base.load(at);
+    const spirv::Variable sum(b, start.type);
+    sum.store(start);
+    b.if_then(equal(local, 0), [&] { last_chunk.store(b.u32(0), b.u32(0)); });
+    b.workgroup_barrier();
+    b.for_range(b.u32(0), index_count, b.u32(size), [&](Value chunk) {
+      Coordinates from = at;
+      const Value mine = chunk + local;
+      const Value is_index = less(mine, index_count);
+      from[scatter.axis] = b.select(is_index, mine, b.u32(0));
+      const Value position = b.widen(index.load(from), spirv::Scalar::kInt32);
+      const Value is_match = logical_and(is_index, equal(position, at[scatter.axis]));
+      matches.store(local, b.select(is_match, b.u32(1), b.u32(0)));
+      b.if_then(is_match, [&] { last_chunk.atomic_max(b.u32(0), chunk + 1); });
+      b.workgroup_barrier();
+      b.if_then(equal(last_chunk.load(b.u32(0)), chunk + 1), [&] {
+        const Value rest = index_count - chunk;
+        const Value count = b.select(less(rest, b.u32(size)), rest, b.u32(size));
+        b.for_range(b.u32(0), count, b.u32(1), [&](Value i) {
+          b.if_then(equal(matches.load(i), 1), [&] {
+            from[scatter.axis] = chunk + i;
+            sum.store(sum.load() + source.load(from));
+          });
+        });
+      });
+      b.workgroup_barrier();
+    });
+    b.if_then(is_column, [&] { epilogue.run(at, sum.load()); });
+  });
+  return shader.finish(shader.groups_for(groups));
+}
+
+}  // namespace
+
+std::vector<Dispatch> generate_scatter_add(const Context& context) {
+  const Scatter scatter = scatter_of(context.kernel);
+  std::vector<Dispatch> dispatches;
+  if (dispatch::numel(scatter.indices.extents) > 0) {
+    const int site = static_cast<int>(context.kernel.attributes[1]);
+    dispatches.push_back(
+        generate_index_check(context, scatter.indices, context.kernel.space[scatter.axis], site));
+  }
+  dispatches.push_back(rows_share_indices(scatter) ? generate_by_row(context, scatter)
+                                                   : generate_by_element(context, scatter));
+  return dispatches;
+}
+
+}  // namespace vkml::vulkan
