@@ -160,6 +160,17 @@ def prepare_folder(folder: Path) -> None:
         ) from error
 
 
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """The run that `Run.save` wrote to a file."""
+    if not path.is_file():
+        raise UsageError(f"--resume: there is no {path}. Train without --resume first.")
+    saved = vkml.load(path)
+    parts = {"settings", "model", "optimizer", "schedule", "step", "totals", "history"}
+    if not isinstance(saved, dict) or not parts <= saved.keys():
+        raise UsageError(f"--resume: {path} is not a checkpoint of this program.")
+    return saved
+
+
 # Training.
 
 
@@ -391,9 +402,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         vkml.set_eager(True)
 
     checkpoint = options.out / "checkpoint.safetensors"
-    if options.resume and not checkpoint.is_file():
-        raise UsageError(f"--resume: there is no {checkpoint}. Train without --resume first.")
-    saved = vkml.load(checkpoint) if options.resume else None
+    saved = load_checkpoint(checkpoint) if options.resume else None
     settings = choose_settings(options, saved and saved["settings"])
 
     data = load_fashion_mnist(options.data)

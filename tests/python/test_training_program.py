@@ -125,6 +125,22 @@ def test_errors_are_one_clear_line(arguments, message, tmp_path):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [(b"garbage", "not a valid safetensors file"), (None, "not a checkpoint of this program")],
+)
+def test_foreign_checkpoints_are_refused(contents, message, tmp_path):
+    path = tmp_path / "checkpoint.safetensors"
+    if contents is None:
+        vkml.save({"weight": vkml.zeros(1)}, path)
+    else:
+        path.write_bytes(contents)
+    result = run("--out", tmp_path, "--resume")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+
+
 def test_full_disk_is_a_clear_error():
     if not os.path.exists("/dev/shm") or os.geteuid() != 0:
         pytest.skip("needs a small file system: root and mount")
