@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# Before anything that loads the native module.
+from vkml import openmp as _openmp  # noqa: F401 (sets how threads wait)
 from vkml import pickling as _pickling  # noqa: F401 (registers tensors with pickle)
 
 # Everything the native module offers, because a new row of the table of operators must appear here

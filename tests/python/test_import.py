@@ -58,3 +58,12 @@ def test_parts_load_at_first_use(name):
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = vkml.nothing
+
+
+def test_waiting_threads_sleep_early_unless_the_user_says_otherwise(monkeypatch):
+    code = "import os, vkml; print(os.environ.get('GOMP_SPINCOUNT'))"
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    assert python(code) == "1000"
+    assert python(code, GOMP_SPINCOUNT="7") == "7"
+    assert python(code, OMP_WAIT_POLICY="active") == "None"
