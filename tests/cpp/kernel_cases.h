@@ -175,10 +175,11 @@ inline KernelCase opcode_case(Opcode op, ScalarType from, ScalarType to) {
       }
     }
   };
-  // A quotient or a root may be off by the last bit where the remainder is subnormal.
+  // A quotient or a root may be off by the last bit where the remainder is subnormal, and subnormal
+  // results may be flushed.
   const bool may_round = from == ScalarType::kF32 && (op == Opcode::kDiv || op == Opcode::kSqrt);
-  return {std::string(name_of(op)) + " of " + name_of(from), b.finish(), may_round ? 1.2e-7 : 0, 0,
-          special};
+  return {std::string(name_of(op)) + " of " + name_of(from), b.finish(), may_round ? 1.2e-7 : 0,
+          may_round ? 1.2e-38 : 0, special};
 }
 
 inline std::vector<KernelCase> opcode_cases() {

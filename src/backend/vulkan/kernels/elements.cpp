@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/conversions.h"
 #include "vkml/core/error.h"
 
@@ -11,17 +13,28 @@ using spirv::Value;
 
 namespace {
 
+/// The lowest place that reversed axes reach, from the first element.
+std::int64_t lowest_element(const dispatch::Operand& operand) {
+  std::int64_t lowest = 0;
+  for (std::size_t axis = 0; axis < operand.extents.size(); ++axis) {
+    if (operand.extents[axis] < 2) continue;
+    lowest += std::min<std::int64_t>(0, (operand.extents[axis] - 1) * operand.strides[axis]);
+  }
+  return lowest;
+}
+
 /// Four neighbours that are known to start at a multiple of their own size.
 Value alignment_of(Shader& shader, const dispatch::Operand& operand, const Shader::Base& base) {
   spirv::Builder& b = shader.builder();
   const dispatch::Buffer& buffer =
       shader.context().graph.buffers[static_cast<std::size_t>(operand.buffer)];
-  if (buffer.kind == dispatch::BufferKind::kTemporary) return b.boolean(operand.offset % 4 == 0);
+  if (buffer.kind == dispatch::BufferKind::kTemporary)
+    return b.boolean(operand.offset % 4 == 0 && lowest_element(operand) % 4 == 0);
   if (!shader.traits().use_addresses) return equal(base.offset & 3u, 0);
   const auto group =
       static_cast<std::uint32_t>(std::min<std::size_t>(16, 4 * size_of(operand.dtype)));
   const Value low = b.widen(base.address, spirv::Scalar::kInt32);
-  return equal((low & (group - 1)) | base.offset, 0);
+  return equal((low & (group - 1)) | (base.offset & 3u), 0);
 }
 
 }  // namespace
@@ -40,7 +53,7 @@ void require_type(const Context& context, ops::ScalarType type) {
 Elements::Elements(Shader& shader, const dispatch::Operand& operand)
     : shader_(&shader),
       dtype_(operand.dtype),
-      base_(shader.base_of(shader.buffer_of(operand), operand.offset)) {
+      base_(shader.base_of(shader.buffer_of(operand), operand.offset, lowest_element(operand))) {
   require_type(shader.context(), ops::compute_type(dtype_));
   is_aligned_ = alignment_of(shader, operand, base_);
 }
@@ -60,16 +73,14 @@ Value Elements::load(Value index) const {
                              b.widen(shader_->load(base_, kByte, position), spirv::Scalar::kInt32));
       }
       return value_of_bits(
-          dtype_, bits_within_word(shader_->load(base_, kWord, shader_->in_units(position, 2)),
-                                   position & 3u));
+          dtype_, bits_within_word(shader_->load(base_, kWord, position >> 2), position & 3u));
     case 2:
       if (shader_->traits().has_storage16) {
         return value_of_bits(
             dtype_, b.widen(shader_->load(base_, kHalfWord, position), spirv::Scalar::kInt32));
       }
       return value_of_bits(
-          dtype_, bits_within_word(shader_->load(base_, kWord, shader_->in_units(position, 1)),
-                                   position & 1u));
+          dtype_, bits_within_word(shader_->load(base_, kWord, position >> 1), position & 1u));
     case 4:
       return value_of_bits(dtype_, shader_->load(base_, kWord, position));
     default:
@@ -98,7 +109,7 @@ void Elements::store(Value index, Value value) const {
     const std::uint32_t shift = bytes == 1 ? 2 : 1;
     const Value place = (position & ((1u << shift) - 1)) * width;
     const Value mask = b.u32((1u << width) - 1) << place;
-    shader_->replace_bits(base_, shader_->in_units(position, shift), mask, bits << place);
+    shader_->replace_bits(base_, position >> shift, mask, bits << place);
   }
 }
 
@@ -107,24 +118,24 @@ Value Elements::load4(Value index) const {
   const Value position = base_.offset + index;
   switch (size_of(dtype_)) {
     case 1: {
-      const Value word = b.splat(shader_->load(base_, kWord, shader_->in_units(position, 2)), 4);
+      const Value word = b.splat(shader_->load(base_, kWord, position >> 2), 4);
       const std::array<Value, 4> shifts{b.u32(0), b.u32(8), b.u32(16), b.u32(24)};
       return value_of_bits(dtype_, (word >> b.compose(shifts)) & 0xffu);
     }
     case 2: {
-      const Value words = shader_->load(base_, kWord2, shader_->in_units(position, 2));
+      const Value words = shader_->load(base_, kWord2, position >> 2);
       const Value first = b.component(words, 0), second = b.component(words, 1);
       const std::array<Value, 4> halves{first & 0xffffu, first >> 16, second & 0xffffu,
                                         second >> 16};
       return value_of_bits(dtype_, b.compose(halves));
     }
     case 4:
-      return value_of_bits(dtype_, shader_->load(base_, kWord4, shader_->in_units(position, 2)));
+      return value_of_bits(dtype_, shader_->load(base_, kWord4, position >> 2));
     default: {
       const spirv::Type type = value_type(ops::compute_type(dtype_));
       std::array<Value, 4> values;
       for (std::uint32_t half = 0; half < 2; ++half) {
-        const Value words = shader_->load(base_, kWord4, (shader_->in_units(position, 1)) + half);
+        const Value words = shader_->load(base_, kWord4, (position >> 1) + half);
         for (int k = 0; k < 2; ++k) {
           const std::array<Value, 2> pair{b.component(words, 2 * k), b.component(words, 2 * k + 1)};
           values[half * 2 + static_cast<std::size_t>(k)] = b.bitcast(b.compose(pair), type);
@@ -148,23 +159,23 @@ void Elements::store4(Value index, Value value) const {
         words[static_cast<std::size_t>(2 * k)] = b.component(pair, 0);
         words[static_cast<std::size_t>(2 * k + 1)] = b.component(pair, 1);
       }
-      shader_->store(base_, kWord4, (shader_->in_units(position, 1)) + half, b.compose(words));
+      shader_->store(base_, kWord4, (position >> 1) + half, b.compose(words));
     }
     return;
   }
   const Value bits = bits_of_value(dtype_, value);
   if (bytes == 4) {
-    shader_->store(base_, kWord4, shader_->in_units(position, 2), bits);
+    shader_->store(base_, kWord4, position >> 2, bits);
     return;
   }
   std::array<Value, 4> lanes;
   for (int k = 0; k < 4; ++k) lanes[static_cast<std::size_t>(k)] = b.component(bits, k);
   if (bytes == 1) {
     const Value word = (lanes[0] | (lanes[1] << 8)) | ((lanes[2] << 16) | (lanes[3] << 24));
-    shader_->store(base_, kWord, shader_->in_units(position, 2), word);
+    shader_->store(base_, kWord, position >> 2, word);
   } else {
     const std::array<Value, 2> words{lanes[0] | (lanes[1] << 16), lanes[2] | (lanes[3] << 16)};
-    shader_->store(base_, kWord2, shader_->in_units(position, 2), b.compose(words));
+    shader_->store(base_, kWord2, position >> 2, b.compose(words));
   }
 }
 

@@ -43,9 +43,10 @@ Value divide_f32(Shader& shader, Value a, Value divisor) {
                f32_like(a, 0x1p-8F), f32_like(a, 1.0F));
   const Value numerator = a * scale;
   const Value denominator = divisor * scale;
-  const Value quotient = numerator / denominator;
+  const Value reciprocal = f32_like(a, 1.0F) / denominator;
+  const Value quotient = numerator * reciprocal;
   const Value remainder = b.fma(-quotient, denominator, numerator);
-  const Value refined = b.fma(remainder, f32_like(a, 1.0F) / denominator, quotient);
+  const Value refined = b.fma(remainder, reciprocal, quotient);
   return b.select(is_finite(refined), refined, quotient);
 }
 
@@ -111,6 +112,16 @@ Value signed_or_float_less(Value a, Value b) {
   return spirv::is_float(a.type) ? less(a, b) : signed_less(a, b);
 }
 
+/// `a_wins` ? a : b, and b when b is NaN. Without that test on the bits, drivers turn the
+/// comparison and the selection into a minimum or maximum that prefers numbers.
+Value pick_extreme(Value a_wins, Value a, Value b) {
+  if (spirv::is_float(a.type)) a_wins = logical_and(a_wins, logical_not(is_nan(b)));
+  return a.builder->select(a_wins, a, b);
+}
+
+/// Vulkan leaves OpSRem undefined for negative operands.
+Value remainder(Value a, Value b) { return a - a.builder->op(Op::OpSDiv, a.type, {a, b}) * b; }
+
 Value multiply_high(Value a, Value b) {
   spirv::Builder& builder = *a.builder;
   spirv::Module& module = builder.module();
@@ -174,15 +185,15 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
     case Opcode::kDiv:
       return divide(shader, a, b);
     case Opcode::kRem:
-      return builder.op(Op::OpSRem, type, {a, b});
+      return remainder(a, b);
     case Opcode::kNeg:
       return -a;
     case Opcode::kAbs:
       return unary(floating ? GLSLstd450FAbs : GLSLstd450SAbs);
     case Opcode::kMin:
-      return builder.select(signed_or_float_less(a, b), a, b);
+      return pick_extreme(signed_or_float_less(a, b), a, b);
     case Opcode::kMax:
-      return builder.select(greater(a, b), a, b);
+      return pick_extreme(greater(a, b), a, b);
     case Opcode::kFma:
       return fused_multiply_add(shader, a, b, c);
     case Opcode::kSqrt:

@@ -158,7 +158,7 @@ Value Shader::stride_parameter(std::int64_t value) {
   return parameter(value);
 }
 
-Shader::Base Shader::base_of(int buffer, std::int64_t offset) {
+Shader::Base Shader::base_of(int buffer, std::int64_t offset, std::int64_t lowest) {
   const std::uint32_t bytes = buffers_[static_cast<std::size_t>(buffer)].element_bytes;
   const auto index = static_cast<std::uint32_t>(buffer);
   Base base{buffer, builder_.u32(0), {}};
@@ -167,16 +167,16 @@ Shader::Base Shader::base_of(int buffer, std::int64_t offset) {
     return base;
   }
   base.address = push_constant(0, spirv::kInt64, index);
-  if (offset != 0) {
-    const Value elements = parameter(offset);
-    base.address = base.address + builder_.widen(elements, spirv::Scalar::kInt64) *
-                                      builder_.constant(spirv::kInt64, bytes);
+  if (offset + lowest != 0) {
+    const Value elements = builder_.op(Op::OpSConvert, spirv::kInt64, {parameter(offset + lowest)});
+    base.address = base.address + elements * builder_.constant(spirv::kInt64, bytes);
   }
+  if (lowest != 0) base.offset = parameter(-lowest);
   const bool by_words =
       (bytes == 1 && !traits().has_storage8) || (bytes == 2 && !traits().has_storage16);
   if (by_words) {
     const Value low = builder_.widen(base.address, spirv::Scalar::kInt32);
-    base.offset = (low & 3) >> (bytes == 1 ? 0 : 1);
+    base.offset = base.offset + ((low & 3) >> (bytes == 1 ? 0 : 1));
     base.address = base.address & builder_.constant(spirv::kInt64, ~std::uint64_t{3});
   }
   return base;
@@ -212,12 +212,6 @@ std::uint32_t bytes_of(Type unit) { return spirv::component_bytes(unit.scalar) *
 
 }  // namespace
 
-Value Shader::in_units(Value index, std::uint32_t shift) {
-  if (!traits().use_addresses) return index >> shift;
-  if (shift == 0) return index;
-  return builder_.op(Op::OpShiftRightArithmetic, index.type, {index, builder_.u32(shift)});
-}
-
 Id Shader::pointer_to(const Base& base, Type unit, Value index) {
   spirv::Module& module = builder_.module();
   require_storage(module, unit);
@@ -232,17 +226,9 @@ Id Shader::pointer_to(const Base& base, Type unit, Value index) {
   } else {
     block = descriptor_variable(base.buffer, unit);
   }
-  Id index_id = index.id;
-  if (traits().use_addresses) {
-    // A reversed axis reaches before the base. SPIR-V reads every index as signed; drivers extend
-    // an unsigned one with zeros.
-    const Id signed_type = module.intern_type(Op::OpTypeInt, {32, 1});
-    index_id = module.new_id();
-    module.emit(Op::OpBitcast, {signed_type, index_id, index.id});
-  }
   const Id pointer = module.new_id();
   module.emit(Op::OpAccessChain,
-              {module.pointer_type(storage, module.type(unit)), pointer, block, zero, index_id});
+              {module.pointer_type(storage, module.type(unit)), pointer, block, zero, index.id});
   return pointer;
 }
 

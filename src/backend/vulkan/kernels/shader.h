@@ -68,15 +68,14 @@ class Shader {
   /// Where accesses to a buffer start.
   struct Base {
     int buffer = -1;
-    spirv::Value offset;   // descriptors: in elements. Addresses: elements before the first one
-                           // within its word (narrow types without storage support)
+    spirv::Value offset;   // in elements, to add to every index
     spirv::Value address;  // addresses only, 64 bits
   };
-  /// The base of a buffer, `offset` elements on.
-  Base base_of(int buffer, std::int64_t offset);
+  /// The base of a buffer, `offset` elements on. Where elements down to `lowest` (at most 0) from
+  /// there are reached, by reversed axes, an address starts at that one, so that indices into
+  /// memory are never negative: drivers disagree on those.
+  Base base_of(int buffer, std::int64_t offset, std::int64_t lowest = 0);
 
-  /// An index of elements in units of 2^shift of them. Behind an address an index may be negative.
-  spirv::Value in_units(spirv::Value index, std::uint32_t shift);
   /// Reads or writes unit `index` (of `unit`'s size) counted from the base.
   spirv::Value load(const Base& base, spirv::Type unit, spirv::Value index);
   void store(const Base& base, spirv::Type unit, spirv::Value index, spirv::Value value);

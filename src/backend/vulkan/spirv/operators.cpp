@@ -147,7 +147,7 @@ Value logical_or(Value a, Value b) {
   return a.builder->op(Op::OpLogicalOr, a.type, {a, b});
 }
 Value logical_not(Value a) {
-  if (a.is_literal) return a.builder->boolean(a.literal == 0);
+  if (a.is_literal) return a.builder->constant(a.type, a.literal == 0 ? 1 : 0);
   return a.builder->op(Op::OpLogicalNot, a.type, {a});
 }
 
