@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -174,21 +175,23 @@ Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
   return bound;
 }
 
-/// A donated block holds its old value when the submission fails: nothing to report there.
-class WaitOnly final : public Submission {
+/// Writer of a donated block. When its submission fails on an index, the block holds its old value:
+/// the first wait reports the failure, later ones hand out that value.
+class ReportOnce final : public Submission {
  public:
-  explicit WaitOnly(std::shared_ptr<Submission> inner) : inner_(std::move(inner)) {}
+  explicit ReportOnce(std::shared_ptr<Submission> inner) : inner_(std::move(inner)) {}
   void wait() override {
     try {
       inner_->wait();
     } catch (const IndexError&) {
-      return;
+      if (!reported_.exchange(true)) throw;
     }
   }
   bool is_done() const override { return inner_->is_done(); }
 
  private:
   std::shared_ptr<Submission> inner_;
+  std::atomic<bool> reported_{false};
 };
 
 void finish_node(Node& node, StoragePtr storage, std::int64_t offset) {
@@ -210,9 +213,7 @@ void mark_results(const Schedule& schedule, const Plan& plan, Bound& bound,
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     const bool donated = plan.donors[i] >= 0;
-    std::shared_ptr<Submission> writer = submission;
-    if (writer && donated) writer = std::make_shared<WaitOnly>(submission);
-    bound.results[i]->set_writer(std::move(writer));
+    bound.results[i]->set_writer(donated && submission ? old_value_writer : submission);
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     finish_node(*results[i], bound.results[i], bound.bindings.results[i].offset);

@@ -308,4 +308,6 @@ Value where_else_zero(const Value& condition, const Value& value) {
   return where(condition, value, weak_scalar(0.0, value.device()));
 }
 
+Value unless_zero(const Value& g, const Value& value) { return where_else_zero(ne(g, 0.0), value); }
+
 }  // namespace vkml::graph

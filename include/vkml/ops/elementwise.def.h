@@ -6,6 +6,9 @@
 // is piecewise constant); independent reference in double (generic where integers have a meaning of
 // their own); domain of the tests; largest error in units of the last place.
 //
+// A gradient that can be infinite or NaN is unless_zero(g, ...): where no gradient arrives, as on a
+// branch of where() that is not taken, none leaves.
+//
 // Included several times with VKML_UNARY, VKML_BINARY and VKML_TERNARY defined; no include guard.
 
 // Arithmetic
@@ -19,7 +22,9 @@ VKML_BINARY(mul, "a * b.", kSame, [](auto a, auto b) { return a * b; },
             [](auto a, auto b, auto, auto g) { return std::pair(g * b, g * a); },
             [](auto a, auto b) { return oracle::mul(a, b); }, domain(-10, 10), 0.5)
 VKML_BINARY(div, "a / b; integers give floats.", kFloat, [](auto a, auto b) { return a / b; },
-            [](auto, auto b, auto y, auto g) { return std::pair(g / b, -g * y / b); },
+            [](auto, auto b, auto y, auto g) {
+              return std::pair(unless_zero(g, g / b), unless_zero(g, -g * y / b));
+            },
             [](double a, double b) { return a / b; }, domain(-10, 10), 2.5)
 VKML_BINARY(floor_divide, "a / b rounded toward minus infinity; integers: x // 0 = 0.", kSame,
             [](auto a, auto b) { return floor_divide(a, b); }, NONE,
@@ -35,7 +40,8 @@ VKML_BINARY(pow, "a to the power b; integers wrap, their negative powers truncat
               // b = 0 has gradient 0 in a even at a = 0; a = 0 with b >= 0 has gradient 0 in b.
               auto in_a = where_else_zero(ne(b, 0.0), g * b * pow(a, b - 1.0));
               auto at_zero = logical_and(eq(a, 0.0), b >= 0.0);
-              return std::pair(in_a, where_else_zero(logical_not(at_zero), g * y * log(a)));
+              auto in_b = where_else_zero(logical_not(at_zero), g * y * log(a));
+              return std::pair(unless_zero(g, in_a), unless_zero(g, in_b));
             },
             [](auto a, auto b) { return oracle::pow(a, b); }, domain(0.1, 5), 4)
 VKML_BINARY(maximum, "The larger of a and b; NaN if either is NaN. Ties share the gradient.", kSame,
@@ -60,39 +66,41 @@ VKML_UNARY(abs, "|x|; gradient 0 at 0.", kSame, [](auto x) { return abs(x); },
 VKML_UNARY(sign, "-1, 0 or 1; NaN stays.", kSame, [](auto x) { return sign(x); }, NONE,
            [](auto x) { return oracle::sign(x); }, domain(-10, 10), 0)
 VKML_UNARY(reciprocal, "1 / x.", kFloat, [](auto x) { return 1.0 / x; },
-           [](auto, auto y, auto g) { return -g * y * y; }, [](double x) { return 1 / x; },
+           [](auto, auto y, auto g) { return unless_zero(g, -g * y * y); },
+           [](double x) { return 1 / x; },
            domain(-10, 10), 2.5)
 VKML_UNARY(square, "x * x.", kSame, [](auto x) { return x * x; },
            [](auto x, auto, auto g) { return g * (2.0 * x); },
            [](auto x) { return oracle::mul(x, x); }, domain(-10, 10), 0.5)
 VKML_UNARY(sqrt, "The square root; NaN below 0.", kFloat, [](auto x) { return sqrt(x); },
-           [](auto, auto y, auto g) { return g * 0.5 / y; }, [](double x) { return std::sqrt(x); },
+           [](auto, auto y, auto g) { return unless_zero(g, g * 0.5 / y); },
+           [](double x) { return std::sqrt(x); },
            domain(0, 100), 2.5)
 VKML_UNARY(rsqrt, "1 / sqrt(x).", kFloat, [](auto x) { return 1.0 / sqrt(x); },
-           [](auto x, auto y, auto g) { return g * -0.5 * y / x; },
+           [](auto x, auto y, auto g) { return unless_zero(g, g * -0.5 * y / x); },
            [](double x) { return 1 / std::sqrt(x); }, domain(0.01, 100), 4)
 
 // Exponentials and logarithms
 VKML_UNARY(exp, "e to the power x.", kFloat, [](auto x) { return exp(x); },
-           [](auto, auto y, auto g) { return g * y; }, [](double x) { return std::exp(x); },
+           [](auto, auto y, auto g) { return unless_zero(g, g * y); }, [](double x) { return std::exp(x); },
            domain(-80, 80), 2)
 VKML_UNARY(exp2, "2 to the power x.", kFloat, [](auto x) { return exp2(x); },
-           [](auto, auto y, auto g) { return g * y * 0.69314718055994530942; },
+           [](auto, auto y, auto g) { return unless_zero(g, g * y * 0.69314718055994530942); },
            [](double x) { return std::exp2(x); }, domain(-100, 100), 2)
 VKML_UNARY(expm1, "exp(x) - 1, accurate near 0.", kFloat, [](auto x) { return expm1(x); },
-           [](auto, auto y, auto g) { return g * (y + 1.0); }, [](double x) { return std::expm1(x); },
+           [](auto, auto y, auto g) { return unless_zero(g, g * (y + 1.0)); }, [](double x) { return std::expm1(x); },
            domain(-80, 80), 4)
 VKML_UNARY(log, "The natural logarithm.", kFloat, [](auto x) { return log(x); },
-           [](auto x, auto, auto g) { return g / x; }, [](double x) { return std::log(x); },
+           [](auto x, auto, auto g) { return unless_zero(g, g / x); }, [](double x) { return std::log(x); },
            domain(1e-3, 100), 3)
 VKML_UNARY(log2, "The logarithm to base 2.", kFloat, [](auto x) { return log2(x); },
-           [](auto x, auto, auto g) { return g * 1.4426950408889634074 / x; },
+           [](auto x, auto, auto g) { return unless_zero(g, g * 1.4426950408889634074 / x); },
            [](double x) { return std::log2(x); }, domain(1e-3, 100), 4)
 VKML_UNARY(log10, "The logarithm to base 10.", kFloat, [](auto x) { return log10(x); },
-           [](auto x, auto, auto g) { return g * 0.43429448190325182765 / x; },
+           [](auto x, auto, auto g) { return unless_zero(g, g * 0.43429448190325182765 / x); },
            [](double x) { return std::log10(x); }, domain(1e-3, 100), 4)
 VKML_UNARY(log1p, "log(1 + x), accurate near 0.", kFloat, [](auto x) { return log1p(x); },
-           [](auto x, auto, auto g) { return g / (x + 1.0); },
+           [](auto x, auto, auto g) { return unless_zero(g, g / (x + 1.0)); },
            [](double x) { return std::log1p(x); }, domain(-0.9, 100), 4)
 
 // Trigonometric and hyperbolic functions
@@ -103,16 +111,16 @@ VKML_UNARY(cos, "The cosine of x radians; NaN from 2^23 on (float64: 2^50).", kF
            [](auto x, auto, auto g) { return -g * sin(x); }, [](double x) { return std::cos(x); },
            domain(-100, 100), 2)
 VKML_UNARY(tan, "The tangent of x radians; NaN from 2^23 on (float64: 2^50).", kFloat, [](auto x) { return tan(x); },
-           [](auto, auto y, auto g) { return g * (y * y + 1.0); },
+           [](auto, auto y, auto g) { return unless_zero(g, g * (y * y + 1.0)); },
            [](double x) { return std::tan(x); }, domain(-10, 10), 5)
 VKML_UNARY(atan, "The angle in (-pi/2, pi/2) whose tangent is x.", kFloat,
            [](auto x) { return atan(x); }, [](auto x, auto, auto g) { return g / (x * x + 1.0); },
            [](double x) { return std::atan(x); }, domain(-10, 10), 4)
 VKML_UNARY(sinh, "The hyperbolic sine.", kFloat, [](auto x) { return sinh(x); },
-           [](auto x, auto, auto g) { return g * cosh(x); }, [](double x) { return std::sinh(x); },
+           [](auto x, auto, auto g) { return unless_zero(g, g * cosh(x)); }, [](double x) { return std::sinh(x); },
            domain(-20, 20), 6)
 VKML_UNARY(cosh, "The hyperbolic cosine.", kFloat, [](auto x) { return cosh(x); },
-           [](auto x, auto, auto g) { return g * sinh(x); }, [](double x) { return std::cosh(x); },
+           [](auto x, auto, auto g) { return unless_zero(g, g * sinh(x)); }, [](double x) { return std::cosh(x); },
            domain(-20, 20), 6)
 VKML_UNARY(tanh, "The hyperbolic tangent.", kFloat, [](auto x) { return tanh(x); },
            [](auto, auto y, auto g) { return g * (1.0 - y * y); },

@@ -102,5 +102,7 @@ Value operator>=(const Value& a, double b);
 /// `value` where the condition holds, an exact 0 elsewhere: a gradient that is infinite or NaN on
 /// the other branch does not leak through a product with 0.
 Value where_else_zero(const Value& condition, const Value& value);
+/// `value` where the gradient g is not 0, an exact 0 elsewhere.
+Value unless_zero(const Value& g, const Value& value);
 
 }  // namespace vkml::graph

@@ -1,0 +1,412 @@
+"""Inputs that broke comparable frameworks, each with its right value, on every device."""
+
+import concurrent.futures
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checking import assert_ulps, exact
+
+import vkml
+
+
+def floats(values: object, device: object, **options: object) -> object:
+    return vkml.tensor(values, dtype=vkml.float32, device=device, **options)
+
+
+# Lazy graph
+
+
+def test_a_long_unread_chain_is_dropped(device: object) -> None:
+    x = floats([1.0], device)
+    for _ in range(300_000):
+        x = 2 * x
+    del x
+    assert (floats([1.0], device) + 1).item() == 2
+
+
+def test_a_recurrence_that_is_never_read(device: object) -> None:
+    t, u = vkml.zeros(4, device=device), vkml.zeros(4, device=device)
+    for _ in range(64_000):
+        t = 0.1 * t + 0.9 * u
+    assert t.tolist() == [0, 0, 0, 0]
+
+
+def test_a_recurrence_that_is_read_stays_flat(device: object) -> None:
+    t, u = vkml.zeros(1000, device=device), vkml.ones(1000, device=device)
+    held = []
+    for step in range(60):
+        t = 0.1 * t + 0.9 * u
+        assert t[0].item() == pytest.approx(1 - 0.1 ** (step + 1), rel=1e-5)
+        held.append(vkml.allocated_bytes(device))
+    assert max(held[20:]) == min(held[20:])
+
+
+def test_adding_the_same_element_a_hundred_times(device: object) -> None:
+    x, y = floats([1.5], device), floats([0.25, 9], device)
+    for _ in range(100):
+        x += y[0]
+    assert x.tolist() == [26.5]
+
+
+@pytest.mark.parametrize("first", ["r", "x"])
+def test_a_value_recorded_before_an_assignment_keeps_the_old(first: str, device: object) -> None:
+    x = floats([1, 2], device)
+    r = x + 10
+    x[:1] = 9
+    read = {}
+    for name in (first, "x" if first == "r" else "r"):
+        read[name] = {"r": r, "x": x}[name].tolist()
+    assert read == {"r": [11, 12], "x": [9, 2]}
+
+
+def test_the_order_of_reading_draws_changes_neither(device: object) -> None:
+    vkml.manual_seed(5)
+    first, second = vkml.rand(8, device=device), vkml.rand(8, device=device)
+    expected = first.tolist(), second.tolist()
+    vkml.manual_seed(5)
+    first, second = vkml.rand(8, device=device), vkml.rand(8, device=device)
+    reversed_reading = second.tolist(), first.tolist()
+    assert reversed_reading == (expected[1], expected[0])
+    assert expected[0] != expected[1]
+
+
+def test_doubling_sixty_times_is_linear(device: object) -> None:
+    x = vkml.tensor([1], dtype=vkml.int64, device=device)
+    for _ in range(60):
+        x = x + x
+    assert x.item() == 2**60
+
+
+# Views
+
+
+def test_adding_to_a_reversed_view(device: object) -> None:
+    x = vkml.zeros(6, device=device)
+    x[::-1] += 2 * vkml.arange(6, device=device)[::-1]
+    assert x.tolist() == [0, 2, 4, 6, 8, 10]
+
+
+def test_changing_a_column_of_bools(device: object) -> None:
+    x = vkml.zeros(10, 2, dtype=vkml.bool, device=device)
+    x[:, 0] ^= True
+    assert exact(x[:, 0]).all()
+    assert not exact(x[:, 1]).any()
+
+
+def test_softmax_of_a_strided_view(device: object) -> None:
+    x = vkml.randn(4, 4, device=device)[:, :2]
+    np.testing.assert_allclose(exact(vkml.softmax(x, 1)).sum(1), 1, rtol=1e-6)
+
+
+def test_a_product_beside_a_sum(device: object) -> None:
+    a = vkml.ones(2, 2, device=device)
+    left, right = vkml.zeros(2, 0, device=device), vkml.zeros(0, 2, device=device)
+    assert (2 * a + left @ right).tolist() == [[2, 2], [2, 2]]
+
+
+def test_products_of_broadcast_and_transposed_operands(device: object) -> None:
+    wide = vkml.ones(1, 32, 32, device=device).broadcast_to((32, 32, 32))
+    product = exact(wide @ vkml.ones(32, 32, 32, device=device))
+    assert (product == 32).all()
+    x = vkml.randn(2, 5, 3, 4, device=device)
+    turned = x.transpose(1, 2)
+    y = vkml.randn(4, 6, device=device)
+    expected = exact(x).swapaxes(1, 2) @ exact(y)
+    np.testing.assert_allclose(exact(turned @ y), expected, atol=1e-5)
+    np.testing.assert_array_equal(exact(turned @ y), exact(turned.contiguous() @ y))
+
+
+# Autograd
+
+
+def test_the_branch_not_taken_leaks_nothing(device: object) -> None:
+    x = floats([-1, -4], device, requires_grad=True)
+    vkml.where(x > 0, vkml.sqrt(x), x).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_powers_of_zero(device: object) -> None:
+    x, y = (floats([3.0], device, requires_grad=True) for _ in range(2))
+    ((x - y) ** 2).sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([0], [0])
+    a, b = (floats([1.0], device, requires_grad=True) for _ in range(2))
+    vkml.pow(a - b, b).backward(floats([123], device))
+    assert (a.grad.tolist(), b.grad.tolist()) == ([123], [-123])
+
+
+@pytest.mark.parametrize(("values", "expected"), [([0, 2, 3], [6, 0, 0]), ([0, 0, 3], [0, 0, 0])])
+def test_products_of_zeros(values: list, expected: list, device: object) -> None:
+    x = floats(values, device, requires_grad=True)
+    x.prod().backward()
+    assert x.grad.tolist() == expected
+
+
+def test_gradients_of_repeated_indices_add(device: object) -> None:
+    x = floats([1.0], device, requires_grad=True)
+    picked = vkml.gather(x, 0, vkml.tensor([0, 0], device=device))
+    picked.backward(floats([0.2, 0.3], device))
+    assert_ulps(x.grad, [0.5], 1)
+
+
+def test_gradients_of_copies_and_of_the_value_add(device: object) -> None:
+    x = floats(np.ones((3, 3)), device, requires_grad=True)
+    wide = x.unsqueeze(1).unsqueeze(3).broadcast_to((3, 2, 3, 2)).reshape(6, 6)
+    (wide.sum() + x.sum()).backward()
+    assert x.grad.tolist() == [[5] * 3] * 3
+
+
+def test_smooth_activations_at_zero(device: object) -> None:
+    for function in (vkml.softplus, vkml.log_sigmoid):
+        x = floats([0.0], device, requires_grad=True)
+        function(x).backward(floats([1], device))
+        assert x.grad.tolist() == [0.5]
+
+
+def test_a_gradient_never_reads_the_new_value(device: object) -> None:
+    x = floats([[1, 2]], device)
+    w = floats([[3], [4]], device, requires_grad=True)
+    y = x @ w
+    x.assign_(x + 1)
+    x.realize()
+    try:
+        y.backward(floats([[1]], device))
+    except vkml.AutogradError:
+        return
+    assert w.grad.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("index", [3, -1, 2**31 - 1])
+def test_an_index_past_the_end_writes_nothing(index: int, device: object) -> None:
+    x = floats([1, 2, 3], device)
+    other = floats([5, 6], device)
+    bad = vkml.tensor([index], dtype=vkml.int64, device=device)
+    message = rf"\[gather\] index {index} is out of bounds for an axis of extent 3"
+    with pytest.raises(vkml.IndexError, match=message):
+        vkml.gather(x, 0, bad).tolist()
+    x.assign_(vkml.scatter_add(x, 0, bad, floats([100], device)))
+    other.assign_(other * 2 + x[0])
+    with pytest.raises(vkml.IndexError, match="scatter_add"):
+        vkml.realize([x, other])
+        x.tolist()
+    assert x.tolist() == [1, 2, 3]
+    assert (floats([1], device) + 1).item() == 2
+
+
+def test_a_bad_index_in_backward_leaves_parameters(device: object) -> None:
+    w = floats(np.ones((4, 2)), device, requires_grad=True)
+    good = vkml.embedding(vkml.tensor([0, 1], device=device), w).sum()
+    good.backward()
+    before = w.grad.tolist()
+    with pytest.raises(vkml.IndexError, match="gather|embedding"):
+        vkml.embedding(vkml.tensor([0, 9], device=device), w).sum().backward()
+        w.grad.tolist()
+    assert w.tolist() == [[1, 1]] * 4
+    assert w.grad.tolist() == before
+
+
+def test_gradients_have_the_layout_of_the_weight(device: object) -> None:
+    w = floats(np.arange(6).reshape(2, 3), device, requires_grad=True)
+    x = floats(np.arange(24).reshape(2, 4, 3), device)
+    y = x @ w.transpose(0, 1).broadcast_to((2, 3, 2))
+    upstream = np.arange(16, dtype=np.float32).reshape(2, 4, 2)
+    y.backward(floats(upstream, device))
+    assert w.grad.shape == (2, 3)
+    np.testing.assert_allclose(exact(w.grad), np.einsum("bio,bik->ok", upstream, exact(x)))
+
+
+# Numerics
+
+
+def test_logsumexp(device: object) -> None:
+    assert vkml.logsumexp(floats([np.inf, 2, 3], device), 0).item() == np.inf
+    assert vkml.logsumexp(floats([4, 5, 6], device), 0).item() == pytest.approx(
+        6.40760596, rel=1e-6
+    )
+
+
+def test_halves_do_not_overflow_on_the_way(device: object) -> None:
+    signs = np.where(np.arange(64) % 2, 1, -1).reshape(1, 8, 8) * 512.0
+    x = vkml.tensor(signs, dtype=vkml.float16, device=device)
+    np.testing.assert_allclose(exact(vkml.normalize(x, (1, 2))), signs / 512, rtol=1e-3)
+    ones = vkml.ones(256, 256, dtype=vkml.float16, device=device)
+    assert ones.mean().item() == 1
+
+
+def test_nan_wins_extremes(device: object) -> None:
+    x = floats([3, np.nan, 1, 5], device)
+    assert vkml.argmax(x).item() == 1
+    assert np.isnan(vkml.max(x).item())
+
+
+def test_extremes_of_integers(device: object) -> None:
+    x = ~vkml.tensor([2, 2], dtype=vkml.int32, device=device)
+    assert vkml.argmax(x).item() == 0
+    least = vkml.tensor([5, -(2**31), 7], dtype=vkml.int32, device=device)
+    assert vkml.argmin(least).item() == 1
+
+
+def test_numbers_without_an_integer(device: object) -> None:
+    """Floats truncate and saturate; NaN gives 0."""
+    x = floats([np.nan, np.inf, -np.inf, 1e30, -1.9], device)
+    assert x.to(vkml.int32).tolist() == [0, 2**31 - 1, -(2**31), 2**31 - 1, -1]
+    assert x.to(vkml.uint8).tolist() == [0, 255, 0, 255, 0]
+    assert floats([0.5], device).to(vkml.bool).tolist() == [True]
+
+
+def test_a_long_sum_is_exact(device: object) -> None:
+    ones = vkml.ones(2, 2**22, device=device).contiguous()
+    assert ones.sum(dim=1).tolist() == [2**22] * 2
+    assert ones.mean(dim=1).tolist() == [1, 1]
+    thousand = vkml.ones(1000, device=device)
+    assert thousand.sum().item() == 1000
+
+
+def test_integer_division(device: object) -> None:
+    a = vkml.tensor([110, -7, 1], device=device)
+    b = vkml.tensor([55, 2, 2], device=device)
+    assert (a // b).tolist() == [2, -4, 0]
+    assert (a % b).tolist() == [0, 1, 1]
+    assert (a / b).tolist() == [2, -3.5, 0.5]
+
+
+# Convolution, pooling, layers
+
+
+def test_the_input_gradient_of_a_grouped_convolution(device: object) -> None:
+    x = floats(np.zeros((1, 2, 1, 4)), device, requires_grad=True)
+    w = floats(np.array([[1, 2], [3, 4]]).reshape(2, 1, 1, 2), device)
+    y = vkml.conv2d(x, w, stride=(1, 2), groups=2)
+    y.backward(vkml.ones_like(y))
+    assert exact(x.grad).reshape(2, 4).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]]
+
+
+def test_a_convolution_padded_past_its_kernel(device: object) -> None:
+    x = floats(np.zeros((1, 1, 11, 14)), device, requires_grad=True)
+    y = vkml.conv2d(x, vkml.ones(1, 1, 3, 3, device=device), padding=4)
+    assert y.shape == (1, 1, 17, 20)
+    y.backward(vkml.ones_like(y))
+    assert (exact(x.grad) == 9).all()
+
+
+def test_padding_never_wins_a_maximum(device: object) -> None:
+    x = vkml.full((1, 1, 3, 3), -5.0, device=device)
+    assert (exact(vkml.max_pool2d(x, 3, stride=1, padding=1)) == -5).all()
+
+
+def test_running_variance_is_unbiased(device: object) -> None:
+    layer = vkml.nn.BatchNorm2d(1, momentum=0.1).to(device)
+    layer(floats(np.array([1, 2, 3, 4]).reshape(4, 1, 1, 1), device))
+    assert layer.running_var.item() == pytest.approx(1.0667, abs=1e-4)
+
+
+def test_cross_entropy_without_labels(device: object) -> None:
+    """The mean over no rows is NaN, as in PyTorch; the sum is 0 and the gradient too."""
+    logits = floats(np.ones((2, 3)), device, requires_grad=True)
+    ignored = vkml.tensor([-100, -100], device=device)
+    assert np.isnan(vkml.cross_entropy(logits, ignored).item())
+    total = vkml.cross_entropy(logits, ignored, reduction="sum")
+    assert total.item() == 0
+    total.backward()
+    assert logits.grad.tolist() == [[0] * 3] * 2
+
+
+def test_label_smoothing_skips_ignored_rows(device: object) -> None:
+    values = np.array([[1.0, 2, 3], [9, -5, 4]])
+    loss = vkml.cross_entropy(
+        floats(values, device), vkml.tensor([0, -100], device=device), label_smoothing=0.3
+    )
+    log_p = values[0] - np.log(np.exp(values[0]).sum())
+    assert loss.item() == pytest.approx(-(0.7 * log_p[0] + 0.3 * log_p.mean()), rel=1e-6)
+
+
+@pytest.mark.parametrize("label", [10, -1])
+def test_a_label_outside_the_classes(label: int, device: object) -> None:
+    logits = vkml.zeros(2, 10, device=device)
+    target = vkml.tensor([3, label], device=device)
+    message = rf"\[cross_entropy\] index {label} is out of bounds for an axis of extent 10"
+    with pytest.raises(vkml.IndexError, match=message):
+        vkml.cross_entropy(logits, target).item()
+
+
+# Sizes
+
+
+def test_more_elements_than_workgroups_have_numbers(device: object) -> None:
+    count = 2**24 + 257
+    x = vkml.arange(count, dtype=vkml.int32, device=device) + 1
+    assert x[-1].item() == count
+    assert x[2**24 - 1].item() == 2**24
+
+
+def test_a_thousand_dependent_additions(device: object) -> None:
+    x = vkml.zeros(3, device=device)
+    for _ in range(1000):
+        x = x + 1
+    assert x.tolist() == [1000] * 3
+
+
+def test_an_impossible_size_is_an_error(device: object) -> None:
+    with pytest.raises((vkml.OutOfMemoryError, vkml.ShapeError)):
+        (vkml.ones(2**20, 2**20, 2**10, device=device) + 1).realize()
+    with pytest.raises(vkml.ShapeError):
+        vkml.zeros(-1, device=device)
+    with pytest.raises(vkml.ShapeError, match=r"rank 5 exceeds kMaxDims=4"):
+        vkml.zeros(1, 1, 1, 1, 1, device=device)
+    assert (vkml.ones(3, device=device) + 1).tolist() == [2] * 3
+
+
+# Processes
+
+
+def test_eight_threads_build_and_evaluate_their_own_graphs(device: object) -> None:
+    def work(seed: int) -> bool:
+        array = np.random.default_rng(seed).uniform(-1, 1, (32, 32)).astype(np.float32)
+        x = vkml.tensor(array, device=device, requires_grad=True)
+        for _ in range(10):
+            ((x @ x).tanh() * seed).sum().backward()
+            x.grad = None
+        y = ((x * seed + 1) ** 2).sum().item()
+        return abs(y - ((array.astype(np.float64) * seed + 1) ** 2).sum()) < 1e-3 * abs(y)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(1, 9)))
+
+
+def run_python(code: str) -> subprocess.CompletedProcess:
+    path = str(Path(vkml.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
+    )
+
+
+def test_import_create_nothing_exit() -> None:
+    result = run_python("import vkml")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_forked_child_works_on_the_cpu_or_gets_an_error(device: object) -> None:
+    code = f"""
+import os, sys, vkml
+(vkml.ones(1000, device="{device}") + 1).sum().item()
+child = os.fork()
+if child == 0:
+    try:
+        total = (vkml.ones(1000, device="cpu") + 1).sum().item()
+        os._exit(0 if total == 2000 else 3)
+    except vkml.VkmlError:
+        os._exit(0)
+pid, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    result = run_python(code)
+    assert result.returncode == 0, result.stderr
