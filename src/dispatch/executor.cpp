@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -114,6 +113,11 @@ std::shared_ptr<Plan> make_plan(const Schedule& schedule, PlanKey key, Backend& 
     }
   }
   plan->kernel_count = static_cast<std::int64_t>(lowered.graph.kernels.size());
+  for (std::size_t i = 0; i < plan->results.size(); ++i) {
+    const bool assigns = schedule[plan->results[i]].node->family() == Family::kAssign;
+    if (assigns && plan->donors[i] < 0) plan->has_fresh_assignment = true;
+  }
+  plan->may_fail = !lowered.graph.sites.empty();
   ExecutionGraph graph = finish_plan(std::move(lowered.graph), backend);
   plan->executable = backend.compile(std::move(graph));
   return plan;
@@ -149,7 +153,7 @@ Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
     const Node& node = *schedule[position].node;
     Storage* storage = storage_owner(node).storage().get();
     // A value whose writer failed is an error here, not a source of wrong numbers.
-    if (storage->writer() && storage->writer()->is_done()) {
+    if (storage->writer() && (plan.has_fresh_assignment || storage->writer()->is_done())) {
       storage->wait();
       storage->set_writer(nullptr);
     }
@@ -175,23 +179,17 @@ Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
   return bound;
 }
 
-/// Writer of a donated block. When its submission fails on an index, the block holds its old value:
-/// the first wait reports the failure, later ones hand out that value.
-class ReportOnce final : public Submission {
+/// Writer of a donated block, which holds its old value when the submission fails on an index: the
+/// failure is reported here only where nobody has seen it yet.
+class DonatedBlockWriter final : public Submission {
  public:
-  explicit ReportOnce(std::shared_ptr<Submission> inner) : inner_(std::move(inner)) {}
-  void wait() override {
-    try {
-      inner_->wait();
-    } catch (const IndexError&) {
-      if (!reported_.exchange(true)) throw;
-    }
-  }
+  explicit DonatedBlockWriter(std::shared_ptr<Submission> inner) : inner_(std::move(inner)) {}
+  void wait() override { inner_->wait_reporting_once(); }
+  void wait_reporting_once() override { inner_->wait_reporting_once(); }
   bool is_done() const override { return inner_->is_done(); }
 
  private:
   std::shared_ptr<Submission> inner_;
-  std::atomic<bool> reported_{false};
 };
 
 void finish_node(Node& node, StoragePtr storage, std::int64_t offset) {
@@ -211,9 +209,10 @@ void mark_results(const Schedule& schedule, const Plan& plan, Bound& bound,
   for (const Step& step : schedule.steps) {
     if (step.role == Role::kAlias && step.kept) views.push_back(step.node->shared_from_this());
   }
+  const std::shared_ptr<Submission> donated_writer =
+      submission ? std::make_shared<DonatedBlockWriter>(submission) : nullptr;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const bool donated = plan.donors[i] >= 0;
-    bound.results[i]->set_writer(donated && submission ? old_value_writer : submission);
+    bound.results[i]->set_writer(plan.donors[i] >= 0 ? donated_writer : submission);
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     finish_node(*results[i], bound.results[i], bound.bindings.results[i].offset);
@@ -276,11 +275,13 @@ void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
     state.cache.insert(plan);
   }
   record_coverage(schedule, device);
-  Bound bound = bind(schedule, *plan, backend);
+  Bound bound;
   std::shared_ptr<Submission> submission;
   try {
+    bound = bind(schedule, *plan, backend);
     submission =
         with_one_retry(backend, [&] { return backend.run(*plan->executable, bound.bindings); });
+    if (submission && plan->may_fail && plan->has_fresh_assignment) submission->wait();
   } catch (const IndexError&) {
     restore_assigned(schedule);
     throw;

@@ -20,6 +20,10 @@ struct Plan {
   std::vector<int> scalars;
   std::vector<int> donors;  // by result: the input binding whose block it overwrites, or -1
   std::int64_t kernel_count = 0;
+  /// Whether it assigns to fresh blocks, which hold no old value when an index fails: then what may
+  /// fail is waited for, so that the assigned tensors can be given their old blocks back.
+  bool has_fresh_assignment = false;
+  bool may_fail = false;
 };
 
 class PlanCache {

@@ -76,8 +76,10 @@ void find_donations(Schedule& schedule) {
   };
   for (const Step& step : schedule.steps) {
     if (step.node->is_computed()) continue;
-    for (const NodePtr& source : step.node->sources()) count(source, step.node->requires_grad());
-    if (step.node->is_view()) count(step.node->view_src(), step.node->requires_grad());
+    // A leaf gives up its sources once it is computed: no gradient passes through it.
+    const bool keeps = step.node->requires_grad() && !step.node->is_gradient_stop();
+    for (const NodePtr& source : step.node->sources()) count(source, keeps);
+    if (step.node->is_view()) count(step.node->view_src(), keeps);
   }
   for (Step& step : schedule.steps) {
     if (!may_donate(step)) continue;

@@ -270,11 +270,34 @@ Value alias(const Value& x, std::uint32_t flags) {
   return make_view(kDetach, x, x.shape(), 0, {}, flags);
 }
 
+namespace {
+
+/// The elements that a window shows of a dense base, shown of a base with any strides.
+Value replay_slice(const Value& base, Axes extents, const Window& window) {
+  const Shape dense(base.shape().extents(), base.dtype());
+  const auto element = static_cast<std::int64_t>(size_of(base.dtype()));
+  Attributes attributes{window.offset};
+  Extents strides{};
+  std::int64_t byte_offset = 0;
+  std::int64_t rest = window.offset;
+  for (int axis = 0; axis < base.rank(); ++axis) {
+    const std::int64_t unit = std::max<std::int64_t>(dense.stride(axis) / element, 1);
+    strides[at(axis)] = base.shape().stride(axis) * (window.strides[at(axis)] / unit);
+    byte_offset += base.shape().stride(axis) * (rest / unit);
+    rest %= unit;
+    attributes.push_back(window.strides[at(axis)]);
+  }
+  const Shape shape(extents, first(strides, base.rank()));
+  return make_view(kSlice, base, shape, byte_offset, attributes);
+}
+
+}  // namespace
+
 Value replay_view(const OpInfo& op, const Attributes& attributes, Axes extents, const Value& base) {
   if (&op == &kReshape) return reshape(base, extents);
   if (&op == &kPermute) return permute(base, attributes.span());
   if (&op == &kBroadcast) return broadcast_to(base, extents);
-  if (&op == &kSlice) return view_window(base, extents, window_of(attributes));
+  if (&op == &kSlice) return replay_slice(base, extents, window_of(attributes));
   return detach(base);
 }
 

@@ -322,6 +322,19 @@ TEST(Donation, AnUpdateWithNoOtherReaderIsInPlace) {
   EXPECT_EQ(numbers_of(p.value), (Numbers{8, 16}));
 }
 
+TEST(Donation, ALeafKeepsItsAddress) {
+  Parameter p{parameter({2}, {1, 2})};
+  void* const address = p.address();
+  const bool before = graph::set_grad_enabled(false);
+  for (int i = 0; i < 3; ++i) {
+    p.value = graph::assign(p.value, p.value * 2.0,
+                            graph::kFlagRequiresGrad | graph::kFlagGradientStop);
+    realize(p.value);
+    EXPECT_EQ(p.address(), address);
+  }
+  graph::set_grad_enabled(before);
+}
+
 TEST(Donation, NotWhileAReaderOfTheOldValueIsPending) {
   Parameter p{leaf({2}, {1, 2})};
   const Value reader = p.value + 10.0;

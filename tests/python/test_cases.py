@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checking import assert_ulps, exact
 
 import vkml
+from checking import assert_ulps, exact
 
 
 def floats(values: object, device: object, **options: object) -> object:
@@ -22,7 +22,8 @@ def floats(values: object, device: object, **options: object) -> object:
 
 def test_a_long_unread_chain_is_dropped(device: object) -> None:
     x = floats([1.0], device)
-    for _ in range(300_000):
+    length = 300_000 if device == vkml.cpu else 30_000
+    for _ in range(length):
         x = 2 * x
     del x
     assert (floats([1.0], device) + 1).item() == 2
@@ -30,7 +31,7 @@ def test_a_long_unread_chain_is_dropped(device: object) -> None:
 
 def test_a_recurrence_that_is_never_read(device: object) -> None:
     t, u = vkml.zeros(4, device=device), vkml.zeros(4, device=device)
-    for _ in range(64_000):
+    for _ in range(64_000 if device == vkml.cpu else 8_000):
         t = 0.1 * t + 0.9 * u
     assert t.tolist() == [0, 0, 0, 0]
 
@@ -182,30 +183,60 @@ def test_a_gradient_never_reads_the_new_value(device: object) -> None:
 @pytest.mark.parametrize("index", [3, -1, 2**31 - 1])
 def test_an_index_past_the_end_writes_nothing(index: int, device: object) -> None:
     x = floats([1, 2, 3], device)
-    other = floats([5, 6], device)
     bad = vkml.tensor([index], dtype=vkml.int64, device=device)
     message = rf"\[gather\] index {index} is out of bounds for an axis of extent 3"
     with pytest.raises(vkml.IndexError, match=message):
         vkml.gather(x, 0, bad).tolist()
-    x.assign_(vkml.scatter_add(x, 0, bad, floats([100], device)))
-    other.assign_(other * 2 + x[0])
-    with pytest.raises(vkml.IndexError, match="scatter_add"):
-        vkml.realize([x, other])
-        x.tolist()
     assert x.tolist() == [1, 2, 3]
-    assert (floats([1], device) + 1).item() == 2
+    assert (x + 1).tolist() == [2, 3, 4]
 
 
-def test_a_bad_index_in_backward_leaves_parameters(device: object) -> None:
+def observe(*tensors: object) -> None:
+    """Computes tensors as one graph and reads them."""
+    vkml.realize(tensors)
+    for tensor in tensors:
+        tensor.tolist()
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_bad_index_leaves_assigned_tensors_as_they_were(in_place: bool, device: object) -> None:
+    bad = vkml.tensor([7], dtype=vkml.int64, device=device)
+    x = floats([1, 2, 3], device)
+    other = floats([5, 6], device)
+    reader = None if in_place else x + 10
+    x.assign_(x + vkml.gather(x, 0, bad))
+    other.assign_(other * 2 + x[:2])
+    with pytest.raises(vkml.IndexError, match=r"\[gather\] index 7 .* extent 3"):
+        observe(x, other)
+    assert x.tolist() == [1, 2, 3]
+    assert other.tolist() == [5, 6]
+    assert reader is None or reader.tolist() == [11, 12, 13]
+    y = floats([1, 2, 3], device)
+    y.assign_(vkml.scatter_add(y, 0, bad, floats([100], device)))
+    with pytest.raises(vkml.IndexError, match=r"scatter_add"):
+        observe(y)
+    assert y.tolist() == [1, 2, 3]
+
+
+def test_a_bad_index_in_a_training_step_leaves_the_parameters(device: object) -> None:
     w = floats(np.ones((4, 2)), device, requires_grad=True)
-    good = vkml.embedding(vkml.tensor([0, 1], device=device), w).sum()
-    good.backward()
-    before = w.grad.tolist()
-    with pytest.raises(vkml.IndexError, match="gather|embedding"):
-        vkml.embedding(vkml.tensor([0, 9], device=device), w).sum().backward()
-        w.grad.tolist()
-    assert w.tolist() == [[1, 1]] * 4
-    assert w.grad.tolist() == before
+    optimizer = vkml.optim.SGD([w], lr=0.5)
+
+    def step(indices: list[int]) -> None:
+        optimizer.zero_grad()
+        loss = vkml.embedding(vkml.tensor(indices, device=device), w).sum()
+        loss.backward()
+        optimizer.step()
+        loss.item()
+
+    step([0, 1])
+    before = w.tolist()
+    assert before == [[0.5, 0.5], [0.5, 0.5], [1, 1], [1, 1]]
+    with pytest.raises(vkml.IndexError, match=r"index 9 .* extent 4"):
+        step([0, 9])
+    assert w.tolist() == before
+    step([2, 3])
+    assert w.tolist() == [[0.5, 0.5]] * 4
 
 
 def test_gradients_have_the_layout_of_the_weight(device: object) -> None:
@@ -350,7 +381,9 @@ def test_a_thousand_dependent_additions(device: object) -> None:
 
 
 def test_an_impossible_size_is_an_error(device: object) -> None:
-    with pytest.raises((vkml.OutOfMemoryError, vkml.ShapeError)):
+    """Which one depends on the device: it has no such memory, or no such addresses."""
+    errors = (vkml.OutOfMemoryError, vkml.ShapeError, vkml.UnsupportedError)
+    with pytest.raises(errors):
         (vkml.ones(2**20, 2**20, 2**10, device=device) + 1).realize()
     with pytest.raises(vkml.ShapeError):
         vkml.zeros(-1, device=device)

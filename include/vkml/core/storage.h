@@ -21,6 +21,9 @@ class Submission {
   /// DeviceError for a lost device), on every call: a value that was never written is never handed
   /// out.
   virtual void wait() = 0;
+  /// The same, but a bad index is thrown only where it was not thrown before: for blocks that hold
+  /// their old value then.
+  virtual void wait_reporting_once() { wait(); }
   /// Whether wait() would return at once.
   virtual bool is_done() const = 0;
 };

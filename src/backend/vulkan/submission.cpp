@@ -30,17 +30,28 @@ VulkanSubmission::VulkanSubmission(std::shared_ptr<DeviceContext> context, Statu
       report_(std::move(report)),
       dependencies_(std::move(dependencies)) {}
 
-void VulkanSubmission::wait() {
+std::shared_ptr<VulkanSubmission::Failure> VulkanSubmission::settle() {
   require_usable();
   {
     const std::lock_guard lock(mutex_);
-    if (state_ == State::kDone) return;
-    if (state_ == State::kFailed) throw IndexError(failure_);
+    if (state_ != State::kPending) return failure_;
   }
   context_->queue().wait(value_);
   resolve();
   const std::lock_guard lock(mutex_);
-  if (state_ == State::kFailed) throw IndexError(failure_);
+  return failure_;
+}
+
+void VulkanSubmission::wait() {
+  const std::shared_ptr<Failure> failure = settle();
+  if (!failure) return;
+  failure->is_reported = true;
+  throw IndexError(failure->message);
+}
+
+void VulkanSubmission::wait_reporting_once() {
+  const std::shared_ptr<Failure> failure = settle();
+  if (failure && !failure->is_reported.exchange(true)) throw IndexError(failure->message);
 }
 
 bool VulkanSubmission::is_done() const {
@@ -60,10 +71,16 @@ void VulkanSubmission::resolve() {
   for (const Pointer& dependency : dependencies_) {
     dependency->resolve();
     const std::lock_guard dependency_lock(dependency->mutex_);
-    if (dependency->state_ == State::kFailed && failure_.empty()) failure_ = dependency->failure_;
+    if (dependency->state_ == State::kFailed && !failure_) failure_ = dependency->failure_;
   }
-  if (failure_.empty() && reports_itself()) failure_ = read_failure(report_);
-  state_ = failure_.empty() ? State::kDone : State::kFailed;
+  if (!failure_ && reports_itself()) {
+    std::string message = read_failure(report_);
+    if (!message.empty()) {
+      failure_ = std::make_shared<Failure>();
+      failure_->message = std::move(message);
+    }
+  }
+  state_ = failure_ ? State::kFailed : State::kDone;
   report_ = {};
   released.swap(dependencies_);
 }

@@ -1,6 +1,7 @@
 // Work on the queue as those see it who wait for its results.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,7 @@ class VulkanSubmission : public Submission {
                    std::vector<Pointer> dependencies);
 
   void wait() override;
+  void wait_reporting_once() override;
   bool is_done() const override;
 
   /// The queue has it; nobody waits before.
@@ -50,6 +52,13 @@ class VulkanSubmission : public Submission {
   StatusReport report() const;
 
  private:
+  /// A bad index, shared by the submissions that failed because of it.
+  struct Failure {
+    std::string message;
+    std::atomic<bool> is_reported{false};
+  };
+  /// What it failed with, or null, once its work is done.
+  std::shared_ptr<Failure> settle();
   bool reports_itself() const { return !report_.sites->empty(); }
   enum class State : std::uint8_t { kPending, kDone, kFailed };
 
@@ -60,7 +69,7 @@ class VulkanSubmission : public Submission {
   State state_ = State::kPending;
   StatusReport report_;
   std::vector<Pointer> dependencies_;
-  std::string failure_;
+  std::shared_ptr<Failure> failure_;
 };
 
 }  // namespace vkml::vulkan

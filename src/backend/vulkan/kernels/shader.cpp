@@ -17,13 +17,13 @@ using spv::Op;
 
 namespace {
 
-/// A storage that outlives the graph must not be written once an index was found bad.
+/// A donated block holds a tensor's old value, which a failed submission leaves alone: one that fails
+/// itself, or that reads what an earlier one failed to write. Fresh blocks have nothing to lose.
 bool needs_guard(const Context& context) {
-  if (context.graph.sites.empty()) return false;
   return std::any_of(context.kernel.stores.begin(), context.kernel.stores.end(),
                      [&](const dispatch::Operand& store) {
-                       return context.graph.buffers[static_cast<std::size_t>(store.buffer)].kind ==
-                              dispatch::BufferKind::kResult;
+                       return context.graph.buffers[static_cast<std::size_t>(store.buffer)].donor >=
+                              0;
                      });
 }
 
