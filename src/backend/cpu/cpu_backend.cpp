@@ -11,6 +11,7 @@
 #include "compiled_kernel.h"
 #include "machine.h"
 #include "onednn/library.h"
+#include "rollback.h"
 #include "run_context.h"
 #include "threads.h"
 #include "vkml/core/error.h"
@@ -27,7 +28,7 @@ using dispatch::ExecutionGraph;
 
 class CpuExecutable final : public Executable {
  public:
-  explicit CpuExecutable(ExecutionGraph plan) : graph(std::move(plan)) {
+  explicit CpuExecutable(ExecutionGraph plan) : graph(std::move(plan)), rollback(graph) {
     for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
       kernels.push_back(compile_kernel(graph, i));
     }
@@ -35,6 +36,7 @@ class CpuExecutable final : public Executable {
   }
 
   ExecutionGraph graph;
+  Rollback rollback;
   std::vector<std::unique_ptr<CompiledKernel>> kernels;
   std::vector<std::byte*> addresses;  // by buffer, of the run in progress
 };
@@ -70,10 +72,15 @@ class CpuBackend final : public dispatch::Backend {
     place_buffers(plan, bindings);
     Status status;
     const RunContext context{plan.addresses.data(), bindings.scalars.data(), &status};
+    plan.rollback.save(plan.addresses, allocator());
     for (const auto& kernel : plan.kernels) {
       kernel->run(context);
-      if (status.failed()) throw_index_error(plan.graph, status.first());
+      if (!status.failed()) continue;
+      plan.rollback.restore(plan.addresses);
+      plan.rollback.discard();
+      throw_index_error(plan.graph, status.first());
     }
+    plan.rollback.discard();
     return nullptr;
   }
 
