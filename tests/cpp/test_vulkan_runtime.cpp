@@ -315,6 +315,39 @@ TEST(VulkanRuntime, FailureThatNobodySawReachesLaterWork) {
   expect_update_fails(true);
 }
 
+TEST(VulkanRuntime, FailureKeepsLaterUpdatesInPlaceFromHappening) {
+  VKML_REQUIRE_VULKAN();
+  // As in training: gradients from a submission with a bad index, then an update that checks
+  // nothing.
+  constexpr std::int64_t kCount = 1 << 18;
+  ExecutionGraph slow = checked_graph(kCount, 10);
+  for (int i = 0; i < 20; ++i) slow.kernels.push_back(slow.kernels[1]);
+  ExecutionGraph update;
+  update.input_count = 2;
+  update.result_count = 1;
+  update.buffers = {test::input_buffer(0), test::input_buffer(1),
+                    test::result_buffer(0, kCount * 4, 0)};
+  update.kernels = {
+      test::map(kCount, {test::row(0, kCount), test::row(1, kCount)}, {test::row(2, kCount)},
+                {test::load(0), test::load(1), {Opcode::kSub, ScalarType::kF32, 0, 1}}, {2})};
+  const auto executable = test::backend()->compile(update);
+  std::vector<std::int32_t> indices(kCount, 3);
+  indices.front() = -1;
+  const auto index_storage = upload(indices);
+  const auto first = allocate(kCount * 4);
+  const auto gradient = upload(std::vector<float>(kCount, 1.0F));
+  const auto parameter = upload(std::vector<float>(kCount, 5.0F));
+  test::run(slow, {index_storage, gradient}, {first, gradient});
+  dispatch::Bindings bindings;
+  bindings.inputs = {{parameter.get(), 0}, {gradient.get(), 0}};
+  bindings.results = {{parameter.get(), 0}};
+  EXPECT_NE(index_error_of([&] {
+              test::backend()->run(*executable, bindings)->wait();
+            }).find("[gather] index -1"),
+            std::string::npos);
+  EXPECT_EQ(download<float>(*parameter, kCount), std::vector<float>(kCount, 5.0F));
+}
+
 TEST(VulkanRuntime, ManyRunsKeepMemoryFlat) {
   VKML_REQUIRE_VULKAN();
   constexpr std::int64_t kCount = 10000;

@@ -27,6 +27,16 @@ bool needs_guard(const Context& context) {
                      });
 }
 
+bool has_negative_stride(const dispatch::Kernel& kernel) {
+  const auto is_reversed = [](const dispatch::Operand& operand) {
+    return std::any_of(operand.strides.begin(), operand.strides.end(),
+                       [](std::int64_t stride) { return stride < 0; });
+  };
+  return std::any_of(kernel.loads.begin(), kernel.loads.end(), is_reversed) ||
+         std::any_of(kernel.stores.begin(), kernel.stores.end(), is_reversed) ||
+         std::any_of(kernel.core_inputs.begin(), kernel.core_inputs.end(), is_reversed);
+}
+
 bool uses(const dispatch::Kernel& kernel, ops::Opcode op) {
   return std::any_of(kernel.program.code.begin(), kernel.program.code.end(),
                      [&](const ops::Instruction& instruction) { return instruction.op == op; });
@@ -219,16 +229,24 @@ Id Shader::pointer_to(const Base& base, Type unit, Value index) {
   const auto storage = traits().use_addresses ? spv::StorageClass::PhysicalStorageBuffer
                                               : spv::StorageClass::StorageBuffer;
   Id block = 0;
+  Id element = index.id;
   if (traits().use_addresses) {
-    block = module.new_id();
+    // The address is computed in 64 bits: in access chains drivers disagree about the sign of an
+    // index, and negative strides need it.
+    const Value wide = has_negative_stride(context_.kernel)
+                           ? builder_.op(Op::OpSConvert, spirv::kInt64, {index})
+                           : builder_.widen(index, spirv::Scalar::kInt64);
+    const Value address = base.address + wide * builder_.constant(spirv::kInt64, bytes_of(unit));
     const Id block_type = module.pointer_type(storage, module.runtime_array_block(unit));
-    module.emit(Op::OpConvertUToPtr, {block_type, block, base.address.id});
+    block = module.new_id();
+    module.emit(Op::OpConvertUToPtr, {block_type, block, address.id});
+    element = zero;
   } else {
     block = descriptor_variable(base.buffer, unit);
   }
   const Id pointer = module.new_id();
   module.emit(Op::OpAccessChain,
-              {module.pointer_type(storage, module.type(unit)), pointer, block, zero, index.id});
+              {module.pointer_type(storage, module.type(unit)), pointer, block, zero, element});
   return pointer;
 }
 
