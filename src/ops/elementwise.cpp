@@ -28,7 +28,8 @@ template <int kArity, typename Function, typename... Bound>
 auto call(const Function& function, const auto* operands, const Bound&... bound) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
     return function(operands[kIndex]..., bound...);
-  }(std::make_index_sequence<kArity>());
+  }
+  (std::make_index_sequence<kArity>());
 }
 
 template <int kArity, typename Function>
@@ -151,16 +152,20 @@ const graph::OpInfo& info_of(int row) {
 
 DType operand_dtype(const ElementwiseRow& row, DType promoted) {
   switch (row.rule) {
-    case DTypeRule::kFloat: return is_floating(promoted) ? promoted : kDefaultFloat;
-    case DTypeRule::kLogical: return DType::kBool;
-    case DTypeRule::kRandom: return DType::kI32;
+    case DTypeRule::kFloat:
+      return is_floating(promoted) ? promoted : kDefaultFloat;
+    case DTypeRule::kLogical:
+      return DType::kBool;
+    case DTypeRule::kRandom:
+      return DType::kI32;
     case DTypeRule::kBits:
       if (is_floating(promoted)) {
-        throw DTypeError(fmt::format("[{}] takes integers and bools, not {}", row.name,
-                                     name_of(promoted)));
+        throw DTypeError(
+            fmt::format("[{}] takes integers and bools, not {}", row.name, name_of(promoted)));
       }
       return promoted;
-    default: return promoted;
+    default:
+      return promoted;
   }
 }
 
@@ -168,9 +173,12 @@ DType result_dtype(const ElementwiseRow& row, DType operands) {
   switch (row.rule) {
     case DTypeRule::kCompare:
     case DTypeRule::kPredicate:
-    case DTypeRule::kLogical: return DType::kBool;
-    case DTypeRule::kRandom: return DType::kF32;
-    default: return operands;
+    case DTypeRule::kLogical:
+      return DType::kBool;
+    case DTypeRule::kRandom:
+      return DType::kF32;
+    default:
+      return operands;
   }
 }
 
@@ -224,8 +232,8 @@ Value apply_elementwise(int row_index, std::span<const Value> operands) {
     if (operand_weak == weak) {
       promoted = promote(promoted, operand.dtype());
     } else {
-      promoted = weak ? promote_weak(operand.dtype(), promoted)
-                      : promote_weak(promoted, operand.dtype());
+      promoted =
+          weak ? promote_weak(operand.dtype(), promoted) : promote_weak(promoted, operand.dtype());
     }
     weak = weak && operand_weak;
   }
@@ -266,20 +274,18 @@ Value apply_elementwise(int row_index, std::span<const Value> operands) {
 
 namespace vkml::graph {
 
-#define VKML_UNARY(name, ...)                                      \
-  Value name(const Value& x) {                                     \
-    return ops::apply_elementwise(ops::k_##name, std::span(&x, 1)); \
-  }
-#define VKML_BINARY(name, ...)                                        \
-  Value name(const Value& a, const Value& b) {                        \
-    const std::array<Value, 2> operands{a, b};                        \
-    return ops::apply_elementwise(ops::k_##name, operands);           \
-  }                                                                   \
+#define VKML_UNARY(name, ...) \
+  Value name(const Value& x) { return ops::apply_elementwise(ops::k_##name, std::span(&x, 1)); }
+#define VKML_BINARY(name, ...)                              \
+  Value name(const Value& a, const Value& b) {              \
+    const std::array<Value, 2> operands{a, b};              \
+    return ops::apply_elementwise(ops::k_##name, operands); \
+  }                                                         \
   Value name(const Value& a, double b) { return name(a, weak_scalar(b, a.device())); }
-#define VKML_TERNARY(name, ...)                                    \
-  Value name(const Value& a, const Value& b, const Value& c) {     \
-    const std::array<Value, 3> operands{a, b, c};                  \
-    return ops::apply_elementwise(ops::k_##name, operands);        \
+#define VKML_TERNARY(name, ...)                                \
+  Value name(const Value& a, const Value& b, const Value& c) { \
+    const std::array<Value, 3> operands{a, b, c};              \
+    return ops::apply_elementwise(ops::k_##name, operands);    \
   }
 #include "vkml/ops/elementwise.def.h"
 #undef VKML_UNARY

@@ -327,8 +327,8 @@ TEST(Donation, ALeafKeepsItsAddress) {
   void* const address = p.address();
   const bool before = graph::set_grad_enabled(false);
   for (int i = 0; i < 3; ++i) {
-    p.value = graph::assign(p.value, p.value * 2.0,
-                            graph::kFlagRequiresGrad | graph::kFlagGradientStop);
+    p.value =
+        graph::assign(p.value, p.value * 2.0, graph::kFlagRequiresGrad | graph::kFlagGradientStop);
     realize(p.value);
     EXPECT_EQ(p.address(), address);
   }

@@ -63,8 +63,8 @@ namespace vkml::graph {
 
 // One function for each row, found by gradient rules through their Value arguments.
 #define VKML_UNARY(name, ...) Value name(const Value& x);
-#define VKML_BINARY(name, ...)                  \
-  Value name(const Value& a, const Value& b);   \
+#define VKML_BINARY(name, ...)                \
+  Value name(const Value& a, const Value& b); \
   Value name(const Value& a, double b);
 #define VKML_TERNARY(name, ...) Value name(const Value& a, const Value& b, const Value& c);
 #include "vkml/ops/elementwise.def.h"

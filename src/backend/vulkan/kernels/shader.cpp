@@ -17,8 +17,9 @@ using spv::Op;
 
 namespace {
 
-/// A donated block holds a tensor's old value, which a failed submission leaves alone: one that fails
-/// itself, or that reads what an earlier one failed to write. Fresh blocks have nothing to lose.
+/// A donated block holds a tensor's old value, which a failed submission leaves alone: one that
+/// fails itself, or that reads what an earlier one failed to write. Fresh blocks have nothing to
+/// lose.
 bool needs_guard(const Context& context) {
   return std::any_of(context.kernel.stores.begin(), context.kernel.stores.end(),
                      [&](const dispatch::Operand& store) {
