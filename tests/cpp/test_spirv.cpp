@@ -194,6 +194,27 @@ TEST(Spirv, TooManyBuffersAreAnErrorThatSaysSo) {
   EXPECT_THROW(generate(graph.kernels[0], graph, traits), UnsupportedError);
 }
 
+TEST(Spirv, LargeRegionsAreCut) {
+  DeviceTraits traits;
+  traits.use_addresses = traits.has_int64 = true;
+  // 2^32 elements: three parts at least, and rows of them.
+  const KernelCase map = oracle::multiply_add_case(1, dispatch::BufferKind::kTemporary);
+  dispatch::ExecutionGraph graph = map.graph;
+  dispatch::Kernel& kernel = graph.kernels[0];
+  kernel.space = {1, 1, std::int64_t{1} << 20, std::int64_t{1} << 12};
+  for (auto* operands : {&kernel.loads, &kernel.stores}) {
+    for (dispatch::Operand& operand : *operands) {
+      operand.extents = kernel.space;
+      operand.strides = oracle::row_major(kernel.space);
+    }
+  }
+  const std::vector<Dispatch> parts = generate(kernel, graph, traits);
+  ASSERT_GE(parts.size(), 3u);
+  if (validator().empty()) return;
+  Validator spirv_val;
+  for (const Dispatch& part : parts) EXPECT_EQ(spirv_val.check(*part.code), "");
+}
+
 TEST(Spirv, ManyStridesStillFit) {
   // Four transposed operands: more strides than 128 bytes hold. Literals take their place.
   oracle::KernelBuilder b(dispatch::KernelKind::kRegion, {3, 5, 7, 9});

@@ -1,4 +1,5 @@
 #include "dispatch_list.h"
+#include "kernels/index_range.h"
 #include "kernels/kernels.h"
 #include "kernels/program.h"
 #include "vkml/core/error.h"
@@ -18,6 +19,17 @@ bool is_empty(const dispatch::Kernel& kernel) {
   return results == 0;
 }
 
+std::vector<Dispatch> generate_region(const Context& whole) {
+  std::vector<Dispatch> dispatches;
+  for (const dispatch::Kernel& kernel : within_index_range(whole.kernel)) {
+    const Context context{kernel, whole.graph, whole.traits};
+    const std::vector<Dispatch> part =
+        kernel.reduce_dims > 0 ? generate_rows(context) : generate_map(context);
+    dispatches.insert(dispatches.end(), part.begin(), part.end());
+  }
+  return dispatches;
+}
+
 }  // namespace
 
 std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
@@ -27,7 +39,7 @@ std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
   if (is_empty(kernel)) return {};
   switch (kernel.kind) {
     case KernelKind::kRegion:
-      return kernel.reduce_dims > 0 ? generate_rows(context) : generate_map(context);
+      return generate_region(context);
     case KernelKind::kMatmul:
       return generate_matmul(context);
     case KernelKind::kConv2d:

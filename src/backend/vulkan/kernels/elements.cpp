@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/conversions.h"
 #include "vkml/core/error.h"
@@ -13,9 +14,17 @@ using spirv::Value;
 
 namespace {
 
-/// The lowest place that reversed axes reach, from the first element.
-std::int64_t lowest_element(const dispatch::Operand& operand) {
+/// The lowest place that reversed axes reach, from the first element. Throws UnsupportedError when
+/// the operand spans more than 32-bit indices hold.
+std::int64_t lowest_element(const Shader& shader, const dispatch::Operand& operand) {
   std::int64_t lowest = 0;
+  if (reach_of(operand) > kLargestIndex) {
+    throw UnsupportedError(fmt::format(
+        "[{}] an operand spans {} elements, more than the {} that this kernel's indices hold. "
+        "Split "
+        "it along its first axis",
+        dispatch::name_of(shader.context().kernel.kind), reach_of(operand), kLargestIndex));
+  }
   for (std::size_t axis = 0; axis < operand.extents.size(); ++axis) {
     if (operand.extents[axis] < 2) continue;
     lowest += std::min<std::int64_t>(0, (operand.extents[axis] - 1) * operand.strides[axis]);
@@ -29,7 +38,7 @@ Value alignment_of(Shader& shader, const dispatch::Operand& operand, const Shade
   const dispatch::Buffer& buffer =
       shader.context().graph.buffers[static_cast<std::size_t>(operand.buffer)];
   if (buffer.kind == dispatch::BufferKind::kTemporary)
-    return b.boolean(operand.offset % 4 == 0 && lowest_element(operand) % 4 == 0);
+    return b.boolean(operand.offset % 4 == 0 && lowest_element(shader, operand) % 4 == 0);
   if (!shader.traits().use_addresses) return equal(base.offset & 3u, 0);
   const auto group =
       static_cast<std::uint32_t>(std::min<std::size_t>(16, 4 * size_of(operand.dtype)));
@@ -38,6 +47,15 @@ Value alignment_of(Shader& shader, const dispatch::Operand& operand, const Shade
 }
 
 }  // namespace
+
+std::int64_t reach_of(const dispatch::Operand& operand) {
+  std::int64_t reach = 1;
+  for (std::size_t axis = 0; axis < operand.extents.size(); ++axis) {
+    const std::int64_t extent = operand.extents[axis];
+    if (extent > 1) reach += (extent - 1) * std::abs(operand.strides[axis]);
+  }
+  return reach;
+}
 
 void require_type(const Context& context, ops::ScalarType type) {
   const bool is_missing = (type == ops::ScalarType::kI64 && !context.traits.has_int64) ||
@@ -53,7 +71,8 @@ void require_type(const Context& context, ops::ScalarType type) {
 Elements::Elements(Shader& shader, const dispatch::Operand& operand)
     : shader_(&shader),
       dtype_(operand.dtype),
-      base_(shader.base_of(shader.buffer_of(operand), operand.offset, lowest_element(operand))) {
+      base_(shader.base_of(shader.buffer_of(operand), operand.offset,
+                           lowest_element(shader, operand))) {
   require_type(shader.context(), ops::compute_type(dtype_));
   is_aligned_ = alignment_of(shader, operand, base_);
 }

@@ -6,6 +6,11 @@
 
 namespace vkml::vulkan {
 
+/// Elements that a kernel can index in one operand.
+inline constexpr std::int64_t kLargestIndex = 0x7fffffff;
+/// From the lowest to the highest place that an operand touches, in elements.
+std::int64_t reach_of(const dispatch::Operand& operand);
+
 class Elements {
  public:
   Elements() = default;

@@ -9,8 +9,10 @@ namespace vkml::vulkan {
 namespace {
 
 constexpr std::int64_t kVector = 4;
-/// Registers that a lane may fill with elements of the row.
-constexpr std::int64_t kHeldElements = 64;
+/// Registers that a lane may fill with elements of the row, and those of a whole workgroup: more
+/// would spill, and reading the row again is faster.
+constexpr std::int64_t kHeldByLane = 64;
+constexpr std::int64_t kHeldByGroup = 32768;
 /// A part of a row shorter than this is not worth a second dispatch.
 constexpr std::int64_t kShortestSplit = 4096;
 
@@ -159,7 +161,8 @@ RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
   const std::int64_t width = plan.vectors ? kVector : 1;
   const std::int64_t chunks = divide_up(spaces.columns.count(), width * plan.layout.lanes);
   const std::int64_t held = chunks * width * std::max<std::int64_t>(1, streams);
-  if (held <= kHeldElements && chunks > 0) plan.chunks = static_cast<std::uint32_t>(chunks);
+  if (chunks > 0 && held <= kHeldByLane && held * plan.layout.size() <= kHeldByGroup)
+    plan.chunks = static_cast<std::uint32_t>(chunks);
   return plan;
 }
 

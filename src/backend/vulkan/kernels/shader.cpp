@@ -169,6 +169,16 @@ Value Shader::stride_parameter(std::int64_t value) {
   return parameter(value);
 }
 
+Value Shader::wide_parameter(std::int64_t value) {
+  if (value == static_cast<std::int32_t>(value)) {
+    return builder_.op(Op::OpSConvert, spirv::kInt64, {parameter(value)});
+  }
+  const auto bits = static_cast<std::uint64_t>(value);
+  const std::array<Value, 2> words{parameter(static_cast<std::uint32_t>(bits)),
+                                   parameter(static_cast<std::uint32_t>(bits >> 32))};
+  return builder_.bitcast(builder_.compose(words), spirv::kInt64);
+}
+
 Shader::Base Shader::base_of(int buffer, std::int64_t offset, std::int64_t lowest) {
   const std::uint32_t bytes = buffers_[static_cast<std::size_t>(buffer)].element_bytes;
   const auto index = static_cast<std::uint32_t>(buffer);
@@ -179,8 +189,8 @@ Shader::Base Shader::base_of(int buffer, std::int64_t offset, std::int64_t lowes
   }
   base.address = push_constant(0, spirv::kInt64, index);
   if (offset + lowest != 0) {
-    const Value elements = builder_.op(Op::OpSConvert, spirv::kInt64, {parameter(offset + lowest)});
-    base.address = base.address + elements * builder_.constant(spirv::kInt64, bytes);
+    base.address =
+        base.address + wide_parameter(offset + lowest) * builder_.constant(spirv::kInt64, bytes);
   }
   if (lowest != 0) base.offset = parameter(-lowest);
   const bool by_words =

@@ -100,6 +100,8 @@ class Shader {
  private:
   int add_buffer(const BufferUse& use);
   spirv::Value load_scalar(int index);
+  /// A run-time value of 64 bits.
+  spirv::Value wide_parameter(std::int64_t value);
   std::uint32_t bases_bytes() const;
   spirv::Value push_constant(std::uint32_t member, spirv::Type type, std::uint32_t index);
   spirv::Id pointer_to(const Base& base, spirv::Type unit, spirv::Value index);
