@@ -392,6 +392,30 @@ def test_an_impossible_size_is_an_error(device: object) -> None:
     assert (vkml.ones(3, device=device) + 1).tolist() == [2] * 3
 
 
+def test_long_loops_are_whole_or_refused(device: object) -> None:
+    """A software Vulkan driver ends loops after 65,535 turns, without an error."""
+    count = 300_000
+    row = vkml.arange(count, dtype=vkml.float32, device=device) % 2
+    assert vkml.softmax(row * 0, 0).sum().item() == pytest.approx(1, rel=1e-5)
+    ones = row * 0 + 1
+    assert ones.reshape(count, 1).sum(dim=0).tolist() == [count]
+    assert (ones.reshape(1, count) @ ones.reshape(count, 1)).item() == count
+    x = ones.reshape(1, 1, 500, 600)
+    w = vkml.ones(1, 1, 1, 1, device=device, requires_grad=True)
+    vkml.conv2d(x, w).sum().backward()
+    assert w.grad.item() == count
+    index = vkml.zeros(count, dtype=vkml.int64, device=device)
+    for compute in (
+        lambda: vkml.scatter_add(vkml.zeros(3, device=device), 0, index, ones)[0].item() / count,
+        lambda: vkml.avg_pool2d(x, (500, 600)).item(),
+    ):
+        try:
+            assert compute() == 1
+        except vkml.UnsupportedError as error:
+            if device == vkml.cpu or "software" not in str(error):
+                raise
+
+
 # Processes
 
 

@@ -17,8 +17,9 @@ using spv::Op;
 
 namespace {
 
-/// A donated block holds a tensor's old value, which a failed submission leaves alone: one that fails
-/// itself, or that reads what an earlier one failed to write. Fresh blocks have nothing to lose.
+/// A donated block holds a tensor's old value, which a failed submission leaves alone: one that
+/// fails itself, or that reads what an earlier one failed to write. Fresh blocks have nothing to
+/// lose.
 bool needs_guard(const Context& context) {
   return std::any_of(context.kernel.stores.begin(), context.kernel.stores.end(),
                      [&](const dispatch::Operand& store) {
@@ -56,6 +57,14 @@ std::set<int> sites_of(const dispatch::Kernel& kernel) {
 }
 
 }  // namespace
+
+void require_turns(const Context& context, std::int64_t turns) {
+  if (!context.traits.is_software || turns <= kSoftwareTurns) return;
+  throw UnsupportedError(
+      fmt::format("[{}] {} loop turns for one element are more than the {} that a software Vulkan "
+                  "driver executes. Compute it on the CPU: vkml.tensor(t.numpy(), device=vkml.cpu)",
+                  dispatch::name_of(context.kernel.kind), turns, kSoftwareTurns));
+}
 
 Shader::Shader(const Context& context, std::string name, std::array<std::uint32_t, 3> local_size,
                Touches touches)
