@@ -22,9 +22,12 @@ PlanKey make_key(const Schedule& schedule) {
     const auto bits = [](auto value, int shift) {
       return static_cast<std::uint64_t>(value) << shift;
     };
+    // How an input came about is no structure: a window on a leaf is planned as a leaf is.
+    const bool is_recorded = step.role == Role::kCompute || step.role == Role::kAlias;
+    const int attributes = is_recorded ? node.attributes().size() : 0;
     key.words.push_back(bits(step.role, 0) | bits(node.dtype(), 4) | bits(step.kept, 8) |
                         bits(step.donates, 9) | bits(node.shape().rank(), 12) |
-                        bits(step.source_count, 16) | bits(node.attributes().size(), 32));
+                        bits(step.source_count, 16) | bits(attributes, 32));
     append(key.words, node.shape().extents());
     if (step.role == Role::kInput) {
       append(key.words, node.shape().strides());

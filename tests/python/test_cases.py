@@ -4,6 +4,7 @@ import concurrent.futures
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -390,6 +391,33 @@ def test_an_impossible_size_is_an_error(device: object) -> None:
     with pytest.raises(vkml.ShapeError, match=r"rank 5 exceeds kMaxDims=4"):
         vkml.zeros(1, 1, 1, 1, 1, device=device)
     assert (vkml.ones(3, device=device) + 1).tolist() == [2] * 3
+
+
+def test_long_loops_are_whole_or_refused(device: object) -> None:
+    """A software Vulkan driver ends loops after 65,535 turns, without an error."""
+    count = 300_000
+    row = vkml.arange(count, dtype=vkml.float32, device=device) % 2
+    assert vkml.softmax(row * 0, 0).sum().item() == pytest.approx(1, rel=1e-5)
+    ones = row * 0 + 1
+    assert ones.reshape(count, 1).sum(dim=0).tolist() == [count]
+    assert (ones.reshape(1, count) @ ones.reshape(count, 1)).item() == count
+    x = ones.reshape(1, 1, 500, 600)
+    w = vkml.ones(1, 1, 1, 1, device=device, requires_grad=True)
+    vkml.conv2d(x, w).sum().backward()
+    assert w.grad.item() == count
+    index = vkml.zeros(count, dtype=vkml.int64, device=device)
+    assert one_or_refused(
+        lambda: vkml.scatter_add(vkml.zeros(3, device=device), 0, index, ones)[0].item() / count
+    )
+    assert one_or_refused(lambda: vkml.avg_pool2d(x, (500, 600)).item())
+
+
+def one_or_refused(compute: Callable[[], float]) -> bool:
+    """Whether the result is 1, or a software driver has said that it cannot compute it."""
+    try:
+        return compute() == 1
+    except vkml.UnsupportedError as error:
+        return "software Vulkan driver" in str(error)
 
 
 # Processes

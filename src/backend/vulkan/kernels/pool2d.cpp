@@ -197,6 +197,8 @@ CoreAt open_average_pool_gradient(Shader& shader, const dispatch::Kernel& kernel
 
 std::vector<Dispatch> generate_pool2d(const Context& context) {
   const dispatch::Kernel& kernel = context.kernel;
+  const std::int64_t window_rows = kernel.attributes[0];
+  require_turns(context, window_rows * (kernel.attributes[1] + 1));
   const auto open = [&](Shader& shader) {
     switch (kernel.kind) {
       case KernelKind::kMaxPool2dGradient:

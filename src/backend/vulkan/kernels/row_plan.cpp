@@ -16,6 +16,10 @@ constexpr std::int64_t kHeldByGroup = 32768;
 /// A part of a row shorter than this is not worth a second dispatch.
 constexpr std::int64_t kShortestSplit = 4096;
 
+/// llvmpipe ends all loops of an invocation, without an error, after 65,535 turns in total. A row
+/// is passed over a few times.
+constexpr std::int64_t kSoftwareTurnsOfAPass = 8192;
+
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::uint32_t power_of_two(std::int64_t at_least, std::int64_t at_most) {
@@ -69,6 +73,11 @@ bool may_use_vectors(const dispatch::Kernel& kernel, const RowSpaces& spaces) {
   return any;
 }
 
+/// Lanes that keep each one's share of a row within what a software driver executes.
+std::int64_t software_lanes(std::int64_t columns, std::int64_t width) {
+  return power_of_two(divide_up(columns, kSoftwareTurnsOfAPass * width), 1024);
+}
+
 LaneLayout choose_layout(const RowSpaces& spaces, const RowPlan& plan, bool neighbours,
                          const DeviceTraits& traits) {
   const std::int64_t columns = spaces.columns.count(), rows = spaces.rows.count();
@@ -78,13 +87,17 @@ LaneLayout choose_layout(const RowSpaces& spaces, const RowPlan& plan, bool neig
   layout.rows_are_neighbours = neighbours;
   if (neighbours) {
     layout.rows = power_of_two(rows, traits.is_software ? 8 : 32);
-    const std::int64_t room = std::min<std::int64_t>(limit, traits.is_software ? 32 : 256);
+    const std::int64_t fewest = software_lanes(columns, 1) * layout.rows;
+    const std::int64_t room = std::min<std::int64_t>(
+        limit, traits.is_software ? std::max<std::int64_t>(32, fewest) : 256);
     layout.lanes = power_of_two(columns / 8, room / layout.rows);
     return layout;
   }
   if (traits.is_software) {
     // Loads cost the same from any lane: few invocations with much work each.
-    layout.lanes = columns <= 8 * width ? 1 : power_of_two(divide_up(columns, 16 * width), 32);
+    const std::int64_t most =
+        std::min(limit, std::max<std::int64_t>(32, software_lanes(columns, width)));
+    layout.lanes = columns <= 8 * width ? 1 : power_of_two(divide_up(columns, 16 * width), most);
     if (layout.lanes > 1) layout.lanes = std::max<std::uint32_t>(layout.lanes, 8);
     layout.rows = layout.lanes == 1 ? power_of_two(rows, 16) : 1;
     return layout;
@@ -95,15 +108,19 @@ LaneLayout choose_layout(const RowSpaces& spaces, const RowPlan& plan, bool neig
 }
 
 /// Whether the phases need the row's elements again after the first reduction.
-bool reads_row_again(const dispatch::Kernel& kernel, const dispatch::ProgramLevels& levels) {
+bool reads_row_again(const dispatch::Kernel& kernel, const dispatch::ProgramLevels& levels,
+                     const RowSpaces& spaces) {
   const auto& code = kernel.program.code;
   for (std::size_t i = 0; i < code.size(); ++i) {
     const bool is_late_reduction = code[i].op == ops::Opcode::kReduce && levels.phase[i] > 1;
     if (is_late_reduction) return true;
   }
-  return std::any_of(
-      kernel.program.outputs.begin(), kernel.program.outputs.end(),
-      [&](std::uint16_t output) { return levels.level[output] == dispatch::Level::kElement; });
+  // What is stored at each element is written in a pass of its own, even where its value is
+  // uniform.
+  for (std::size_t i = kernel.loads.size(); i < spaces.operands.size(); ++i) {
+    if (spaces.varies_along_row(i)) return true;
+  }
+  return false;
 }
 
 void choose_splits(const RowSpaces& spaces, const DeviceTraits& traits, RowPlan& plan) {
@@ -154,7 +171,7 @@ RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
   std::int64_t streams = 0;
   for (std::size_t i = 0; i < kernel.loads.size(); ++i) streams += spaces.varies_along_row(i);
   plan.unroll = traits.is_software ? 1 : streams > 1 ? 4 : 8;
-  const bool again = reads_row_again(kernel, levels);
+  const bool again = reads_row_again(kernel, levels, spaces);
   if (!again) choose_splits(spaces, traits, plan);
   if (plan.splits > 1) return plan;
 

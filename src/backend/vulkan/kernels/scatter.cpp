@@ -138,6 +138,8 @@ Dispatch generate_by_row(const Context& context, const Scatter& scatter) {
 
 std::vector<Dispatch> generate_scatter_add(const Context& context) {
   const Scatter scatter = scatter_of(context.kernel);
+  // By rows: a turn for each chunk of indices, and at most one for each index.
+  require_turns(context, scatter.indices.extents[scatter.axis] * 33 / 32);
   std::vector<Dispatch> dispatches;
   if (dispatch::numel(scatter.indices.extents) > 0) {
     const int site = static_cast<int>(context.kernel.attributes[1]);

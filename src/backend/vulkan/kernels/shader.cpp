@@ -58,6 +58,14 @@ std::set<int> sites_of(const dispatch::Kernel& kernel) {
 
 }  // namespace
 
+void require_turns(const Context& context, std::int64_t turns) {
+  if (!context.traits.is_software || turns <= kSoftwareTurns) return;
+  throw UnsupportedError(
+      fmt::format("[{}] {} loop turns for one element are more than the {} that a software Vulkan "
+                  "driver executes. Compute it on the CPU: vkml.tensor(t.numpy(), device=vkml.cpu)",
+                  dispatch::name_of(context.kernel.kind), turns, kSoftwareTurns));
+}
+
 Shader::Shader(const Context& context, std::string name, std::array<std::uint32_t, 3> local_size,
                Touches touches)
     : context_(context), name_(std::move(name)), local_size_(local_size) {

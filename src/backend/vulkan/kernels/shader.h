@@ -24,6 +24,11 @@ struct Context {
   const DeviceTraits& traits;
 };
 
+/// llvmpipe ends all loops of an invocation, without an error, after this many turns in total.
+inline constexpr std::int64_t kSoftwareTurns = 65'000;
+/// Throws UnsupportedError where an invocation's loops would be cut short by a software driver.
+void require_turns(const Context& context, std::int64_t turns);
+
 /// Which of the kernel's operands a dispatch touches.
 struct Touches {
   bool core_inputs = true;

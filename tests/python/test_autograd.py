@@ -1,0 +1,195 @@
+"""Autograd on every device: accumulation, modes, second derivatives, errors."""
+
+import numpy as np
+import pytest
+
+import vkml
+from checking import assert_close, exact, inputs
+
+
+def leaf(values: object, device: object) -> object:
+    return vkml.tensor(values, dtype=vkml.float32, device=device, requires_grad=True)
+
+
+def test_gradients_accumulate_until_they_are_cleared(device: object) -> None:
+    x = leaf([1, 2], device)
+    assert x.grad is None
+    (x * 3).sum().backward()
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [5, 7]
+    x.grad = None
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_a_leaf_used_many_times_gets_the_sum(device: object) -> None:
+    x = leaf([2.0], device)
+    y = x
+    for _ in range(20):
+        y = y + x
+    y.backward()
+    assert x.grad.tolist() == [21]
+
+
+def test_only_leaves_keep_gradients(device: object) -> None:
+    x = leaf([1, 2], device)
+    middle = x * 2
+    middle.sum().backward()
+    assert x.is_leaf
+    assert not middle.is_leaf
+    assert middle.grad is None
+    assert vkml.ones(2, device=device).is_leaf
+
+
+def test_a_gradient_of_another_shape_is_refused(device: object) -> None:
+    x = leaf([1, 2], device)
+    with pytest.raises(vkml.AutogradError, match="shape"):
+        (x * 2).backward()
+    with pytest.raises(vkml.ShapeError, match=r"\(3,\)"):
+        (x * 2).backward(vkml.ones(3, device=device))
+    with pytest.raises(vkml.AutogradError, match="requires no gradient"):
+        vkml.ones(1, device=device).sum().backward()
+    with pytest.raises(vkml.DTypeError, match="int32"):
+        vkml.tensor([1], device=device, requires_grad=True)
+
+
+def test_a_second_backward_needs_retain_graph(device: object) -> None:
+    x = leaf([3.0], device)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [12]
+    with pytest.raises(vkml.AutogradError, match="retain_graph=True"):
+        y.backward()
+    assert x.grad.tolist() == [12]
+
+
+def test_no_grad_records_nothing(device: object) -> None:
+    x = leaf([1.0], device)
+    with vkml.no_grad():
+        y = x * 2
+    assert not y.requires_grad
+    with vkml.no_grad(), vkml.enable_grad():
+        assert (x * 2).requires_grad
+    (x.detach() * x).sum().backward()
+    assert x.grad.tolist() == [1]
+
+
+def test_grad_leaves_the_leaves_alone(device: object) -> None:
+    x, w = leaf([1, 2], device), leaf([3, 4], device)
+    other = leaf([1.0], device)
+    y = (x * w).sum()
+    gx, gw = vkml.grad(y, [x, w], retain_graph=True)
+    assert (gx.tolist(), gw.tolist()) == ([3, 4], [1, 2])
+    assert x.grad is None
+    middle = x * w
+    (gm,) = vkml.grad((middle * middle).sum(), [middle])
+    assert gm.tolist() == [6, 16]
+    assert vkml.grad(y, [other])[0] is None
+
+
+def test_second_derivatives_through_backward(device: object) -> None:
+    x = leaf([2, 3], device)
+    (first,) = vkml.grad((x**3).sum(), [x], create_graph=True)
+    assert first.tolist() == [12, 27]
+    first.sum().backward()
+    assert x.grad.tolist() == [12, 18]
+
+
+SECOND = {
+    "matmul": lambda x: (x @ x.T).tanh().sum(),
+    "softmax": lambda x: (vkml.softmax(x, 1) * x).sum(),
+    "log_softmax": lambda x: (vkml.log_softmax(x, 0) ** 2).sum(),
+    "logsumexp": lambda x: (vkml.logsumexp(x, 1) ** 2).sum(),
+    "layer_norm": lambda x: (vkml.layer_norm(x, x.shape[-1]) ** 3).sum(),
+    "conv2d": lambda x: (
+        vkml.conv2d(x.reshape(1, 1, *x.shape), x[:2, :2].reshape(1, 1, 2, 2)) ** 2
+    ).sum(),
+    "max_pool2d": lambda x: (vkml.max_pool2d(x.reshape(1, 1, *x.shape), 2) ** 3).sum(),
+    "avg_pool2d": lambda x: (vkml.avg_pool2d(x.reshape(1, 1, *x.shape), 2) ** 3).sum(),
+    "amax": lambda x: (vkml.amax(x, 1) ** 3).sum(),
+    "prod": lambda x: vkml.prod(x, 1).sum(),
+    "cat": lambda x: (vkml.cat([x, x * x], 1) ** 2).sum(),
+    "getitem": lambda x: (x[1:, ::2] ** 3).sum(),
+    "pad": lambda x: (vkml.pad(x, (1, 1)) ** 3).sum(),
+    "var": lambda x: (vkml.var(x, 1) ** 2).sum(),
+    "cross_entropy": lambda x: vkml.cross_entropy(
+        x * x, vkml.tensor([0, 2, 1, 1], device=x.device)
+    ),
+    "gather": lambda x: (
+        vkml.gather(x, 1, vkml.tensor([[0, 0], [1, 2], [2, 2], [0, 1]], device=x.device)) ** 3
+    ).sum(),
+    "where": lambda x: vkml.where(x > 0, x**3, x * x).sum(),
+}
+
+
+@pytest.mark.parametrize("name", list(SECOND))
+def test_second_derivatives_of_structural_operators(name: str, device: object) -> None:
+    """The derivative of a directional derivative, against differences of first gradients."""
+    function = SECOND[name]
+    array = inputs((4, 4), 0.3, 1.5, seed=3).astype(np.float64)
+    direction = inputs((4, 4), -1, 1, seed=4).astype(np.float64)
+
+    def first(values: np.ndarray) -> np.ndarray:
+        x = vkml.tensor(values, device=device, requires_grad=True)
+        return exact(vkml.grad(function(x), [x])[0])
+
+    x = vkml.tensor(array, device=device, requires_grad=True)
+    (gradient,) = vkml.grad(function(x), [x], create_graph=True)
+    (second,) = vkml.grad((gradient * vkml.tensor(direction, device=device)).sum(), [x])
+    step = 1e-5
+    expected = (first(array + step * direction) - first(array - step * direction)) / (2 * step)
+    np.testing.assert_allclose(exact(second), expected, atol=1e-6 * max(1, np.abs(expected).max()))
+
+
+def test_in_place_changes_of_leaves(device: object) -> None:
+    x = leaf([1.0], device)
+    with pytest.raises(vkml.AutogradError, match="no_grad"):
+        x += 1
+    with vkml.no_grad():
+        x += 1
+    assert x.is_leaf
+    assert x.requires_grad
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [4]
+
+
+def test_changes_in_place_are_differentiated_through(device: object) -> None:
+    x = leaf([1, 2, 3], device)
+    y = x * 2
+    y[1:] *= 5
+    y[0] = 7
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 10, 10]
+
+
+def test_gradients_of_halves(device: object) -> None:
+    x = vkml.tensor(inputs((4, 8), -1, 1), device=device).to(vkml.float16).requires_grad_()
+    vkml.softmax(x, 1).log().sum().backward()
+    assert x.grad.dtype == vkml.float16
+    wide = x.detach().to(vkml.float32).requires_grad_()
+    vkml.softmax(wide, 1).log().sum().backward()
+    assert_close(x.grad.to(vkml.float32), exact(wide.grad), units=2.0**13 * 4)
+
+
+def test_a_cast_passes_gradients_on(device: object) -> None:
+    x = leaf([1.5, 2.5], device)
+    y = x.to(vkml.float64) * 3
+    y.sum().backward()
+    assert x.grad.dtype == vkml.float32
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_a_value_overwritten_before_backward(device: object) -> None:
+    """The gradient uses the value that was recorded, or says that it is gone."""
+    w = leaf([2.0], device)
+    y = (w * w).sum()
+    y.realize()
+    with vkml.no_grad():
+        w.assign_(w * 10)
+    w.realize()
+    try:
+        y.backward()
+    except vkml.AutogradError:
+        return
+    assert w.grad is None or w.grad.tolist() == [4]
