@@ -40,8 +40,8 @@ ExpParts exp_parts(const Expr& x) {
   const Expr n = round_even(x * kLog2E);
   const Ln2Parts ln2 = ln2_parts(x);
   const Expr r = fma(n, x.constant(-ln2.low), fma(n, x.constant(-ln2.high), x));
-  // NaN reaches the conversion only to be replaced by the NaN in r.
-  const Expr integer = convert(n, integer_of(x));
+  // In range, so it need not saturate; a NaN may become any integer, for r is NaN as well.
+  const Expr integer = n.emit(Opcode::kConvert, integer_of(x));
   const Expr half = integer >> 1;
   const Expr series = is_f32(x)
                           ? horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
@@ -65,7 +65,7 @@ Expr exp2(const Expr& x) {
   const Expr fraction = clamped - n;
   // |fraction| <= 1/2, so exp of it needs no further reduction.
   const Expr e = exp_parts(fraction * kLn2).p + 1.0;
-  const Expr integer = convert(n, integer_of(x));
+  const Expr integer = n.emit(Opcode::kConvert, integer_of(x));
   const Expr half = integer >> 1;
   return e * power_of_two(half, x) * power_of_two(integer - half, x);
 }

@@ -11,6 +11,7 @@
 #include "tile/aliasing.h"
 #include "tile/loops.h"
 #include "tile/polynomials.h"
+#include "tile/simplify.h"
 #include "tile/slot_allocation.h"
 #include "tile/transfer.h"
 #include "vkml/core/error.h"
@@ -279,13 +280,12 @@ class Compiler {
   // The same as a tile in its own right, also where the value does not advance.
   int use_as_tile(std::uint16_t r, Context context) {
     const int value = use(r, context);
-    const bool is_tile = draft_.values[static_cast<std::size_t>(value)].advances;
-    if (is_tile || context == Context::kUniform) return value;
+    if (advances(value) || context == Context::kUniform) return value;
     return copy(r, value, context);
   }
 
   int copy(std::uint16_t r, int value, Context context) {
-    const Loop loop = arithmetic_loop(Opcode::kConvert, code_[r].type, code_[r].type, 0);
+    const Loop loop = advances(value) ? copy_loop(code_[r].type) : fill_loop(code_[r].type);
     return add_step(context, loop, register_bytes(code_[r].type), {value, kNone, kNone}, 0);
   }
 
@@ -316,29 +316,49 @@ class Compiler {
     return emit_arithmetic(instruction, context);
   }
 
+  bool advances(int value) const { return draft_.values[static_cast<std::size_t>(value)].advances; }
+
+  Pattern pattern_of(const std::array<int, 3>& sources, int count) const {
+    Pattern tiles = 0;
+    for (int k = 0; k < count; ++k) {
+      if (advances(sources[static_cast<std::size_t>(k)])) tiles |= 1U << k;
+    }
+    return tiles;
+  }
+
   int emit_arithmetic(const Instruction& instruction, Context context) {
+    if (instruction.op == Opcode::kBitcast) return use(instruction.a, context);  // the same bits
+    const int count = ops::operand_count(instruction.op);
+    std::array<int, 3> sources{kNone, kNone, kNone};
+    for (int k = 0; k < count; ++k) {
+      const auto i = static_cast<std::size_t>(k);
+      sources[i] = use(operands(instruction)[i], context);
+    }
+    Pattern tiles = pattern_of(sources, count);
+    if (instruction.op == Opcode::kSelect && tiles != 0 && (tiles & 1U) == 0) {
+      sources[0] = use_as_tile(instruction.a, context);
+      tiles |= 1U;
+    }
     const ScalarType source = code_[instruction.a].type;
-    const Loop loop = arithmetic_loop(instruction.op, instruction.type, source, instruction.imm);
+    const Loop loop =
+        arithmetic_loop(instruction.op, instruction.type, source, instruction.imm, tiles);
     if (loop == nullptr) {
       throw UnsupportedError(fmt::format("[cpu] no loop for {} of {}", ops::name_of(instruction.op),
                                          ops::name_of(instruction.type)));
-    }
-    std::array<int, 3> sources{kNone, kNone, kNone};
-    for (int k = 0; k < ops::operand_count(instruction.op); ++k) {
-      const auto i = static_cast<std::size_t>(k);
-      sources[i] = use(operands(instruction)[i], context);
     }
     return add_step(context, loop, register_bytes(instruction.type), sources, instruction.imm);
   }
 
   int emit_polynomial(const Instruction& instruction, const Polynomial& polynomial,
                       Context context) {
-    const int x = use(polynomial.x, context);
+    int x = use(polynomial.x, context);
     const int start = use(polynomial.start, context);
+    if (advances(start)) x = use_as_tile(polynomial.x, context);
     const std::size_t bytes = register_bytes(instruction.type);
     const int table = new_value(Context::kUniform, bytes, Slot::Home::kConstant);
     append_constants(polynomial.coefficients, bytes);
-    return add_step(context, polynomial_loop(instruction.type), bytes, {x, start, table},
+    return add_step(context, polynomial_loop(instruction.type, pattern_of({x, start, kNone}, 2)),
+                    bytes, {x, start, table},
                     static_cast<std::int64_t>(polynomial.coefficients.size()));
   }
 
@@ -436,8 +456,9 @@ class Compiler {
     const PlannedOperand& store = plan_().stores[k];
     int value = use_as_tile(r, Context::kElement);
     // Another store may overwrite the memory that this value lies in.
-    if (draft_.values[static_cast<std::size_t>(value)].home == Slot::Home::kAimed &&
-        is_overwritten(static_cast<std::size_t>(code_[r].imm))) {
+    const Value& stored = draft_.values[static_cast<std::size_t>(value)];
+    if (stored.home == Slot::Home::kAimed &&
+        is_overwritten(static_cast<std::size_t>(stored.load))) {
       value = copy(r, value, Context::kElement);
     }
     DraftStore draft{static_cast<int>(k), value, pass_, false, {}};
@@ -522,7 +543,10 @@ std::int64_t register_capacity(const Kernel& kernel) {
 
 std::unique_ptr<RegionProgram> compile_region(const Kernel& kernel,
                                               const std::vector<dispatch::Buffer>& buffers) {
-  return Compiler(kernel, buffers, plan_region(kernel, register_capacity(kernel))).compile();
+  Kernel simplified = kernel;
+  simplified.program = simplify(kernel.program);
+  return Compiler(simplified, buffers, plan_region(simplified, register_capacity(simplified)))
+      .compile();
 }
 
 }  // namespace vkml::cpu

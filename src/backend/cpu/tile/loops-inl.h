@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "tile/program.h"
+#include "tile/loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vkml::cpu {
@@ -21,53 +21,98 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <typename T>
 using Tag = hn::CappedTag<T, kLaneMultiple>;
 
+// An operand of a vector loop: the elements of a tile, or one vector that stays in a register.
+template <typename T, bool kIsTile>
+class Source {
+ public:
+  Source(const Step& step, const Frame& frame, std::size_t index)
+      : data_(source_of<T>(step, frame, index)) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, std::size_t i) const {
+    return hn::LoadU(d, data_ + i);
+  }
+
+ private:
+  const T* data_;
+};
+template <typename T>
+class Source<T, false> {
+ public:
+  HWY_INLINE Source(const Step& step, const Frame& frame, std::size_t index)
+      : vector_(hn::LoadU(Tag<T>(), source_of<T>(step, frame, index))) {}
+  HWY_INLINE hn::Vec<Tag<T>> at(Tag<T>, std::size_t) const { return vector_; }
+
+ private:
+  hn::Vec<Tag<T>> vector_;
+};
+
 // Op::apply(tag, vectors...) for every vector of a tile. The result may be an operand's register.
 template <typename T, typename R, class Op>
 void map1(const Step& step, const Frame& frame) {
   const Tag<T> d;
   const Tag<R> dr;
-  const T* a = source_of<T>(step, frame, 0);
+  const Source<T, true> a(step, frame, 0);
   R* r = result_of<R>(step, frame);
-  for (std::size_t i = 0; i < frame.count; i += kLaneMultiple) {
-    for (std::size_t j = i; j < i + kLaneMultiple; j += hn::Lanes(d)) {
-      hn::StoreU(Op::apply(d, hn::LoadU(d, a + (j & step.mask[0]))), dr, r + j);
+  const std::size_t count = frame.count;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < count; i += kLaneMultiple) {
+    for (std::size_t j = i; j < i + kLaneMultiple; j += lanes) {
+      hn::StoreU(Op::apply(d, a.at(d, j)), dr, r + j);
     }
   }
 }
 
-template <typename T, typename R, class Op>
+template <typename T, typename R, class Op, bool kA, bool kB>
 void map2(const Step& step, const Frame& frame) {
   const Tag<T> d;
   const Tag<R> dr;
-  const T* a = source_of<T>(step, frame, 0);
-  const T* b = source_of<T>(step, frame, 1);
+  const Source<T, kA> a(step, frame, 0);
+  const Source<T, kB> b(step, frame, 1);
   R* r = result_of<R>(step, frame);
-  const std::size_t mask_a = step.mask[0];
-  const std::size_t mask_b = step.mask[1];
-  for (std::size_t i = 0; i < frame.count; i += kLaneMultiple) {
-    for (std::size_t j = i; j < i + kLaneMultiple; j += hn::Lanes(d)) {
-      hn::StoreU(Op::apply(d, hn::LoadU(d, a + (j & mask_a)), hn::LoadU(d, b + (j & mask_b))), dr,
-                 r + j);
+  const std::size_t count = frame.count;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < count; i += kLaneMultiple) {
+    for (std::size_t j = i; j < i + kLaneMultiple; j += lanes) {
+      hn::StoreU(Op::apply(d, a.at(d, j), b.at(d, j)), dr, r + j);
     }
   }
 }
 
-template <typename T, class Op>
+template <typename T, class Op, bool kA, bool kB, bool kC>
 void map3(const Step& step, const Frame& frame) {
   const Tag<T> d;
-  const T* a = source_of<T>(step, frame, 0);
-  const T* b = source_of<T>(step, frame, 1);
-  const T* c = source_of<T>(step, frame, 2);
+  const Source<T, kA> a(step, frame, 0);
+  const Source<T, kB> b(step, frame, 1);
+  const Source<T, kC> c(step, frame, 2);
   T* r = result_of<T>(step, frame);
-  const std::size_t mask_a = step.mask[0];
-  const std::size_t mask_b = step.mask[1];
-  const std::size_t mask_c = step.mask[2];
-  for (std::size_t i = 0; i < frame.count; i += kLaneMultiple) {
-    for (std::size_t j = i; j < i + kLaneMultiple; j += hn::Lanes(d)) {
-      hn::StoreU(Op::apply(d, hn::LoadU(d, a + (j & mask_a)), hn::LoadU(d, b + (j & mask_b)),
-                           hn::LoadU(d, c + (j & mask_c))),
-                 d, r + j);
+  const std::size_t count = frame.count;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < count; i += kLaneMultiple) {
+    for (std::size_t j = i; j < i + kLaneMultiple; j += lanes) {
+      hn::StoreU(Op::apply(d, a.at(d, j), b.at(d, j), c.at(d, j)), d, r + j);
     }
+  }
+}
+
+// The loop for which operands are tiles. A step none of whose operands is one runs over a single
+// vector of copies, which is a tile as well.
+template <typename T, typename R, class Op>
+Loop pick2(Pattern tiles) {
+  if (tiles == 0b01) return map2<T, R, Op, true, false>;
+  if (tiles == 0b10) return map2<T, R, Op, false, true>;
+  return map2<T, R, Op, true, true>;
+}
+
+template <typename T, class Op>
+Loop pick3(Pattern tiles) {
+  switch (tiles) {
+    case 0b001: return map3<T, Op, true, false, false>;
+    case 0b010: return map3<T, Op, false, true, false>;
+    case 0b100: return map3<T, Op, false, false, true>;
+    case 0b011: return map3<T, Op, true, true, false>;
+    case 0b101: return map3<T, Op, true, false, true>;
+    case 0b110: return map3<T, Op, false, true, true>;
+    default: return map3<T, Op, true, true, true>;
   }
 }
 
@@ -219,45 +264,63 @@ struct LessEqual {
   }
 };
 
-template <typename T, class Op>
+template <typename T, class Op, bool kA, bool kB>
 void compare(const Step& step, const Frame& frame) {
   const Tag<T> d;
   const hn::Rebind<std::int32_t, Tag<T>> dr;
-  const T* a = source_of<T>(step, frame, 0);
-  const T* b = source_of<T>(step, frame, 1);
+  const Source<T, kA> a(step, frame, 0);
+  const Source<T, kB> b(step, frame, 1);
   std::int32_t* r = result_of<std::int32_t>(step, frame);
-  for (std::size_t i = 0; i < frame.count; i += kLaneMultiple) {
-    for (std::size_t j = i; j < i + kLaneMultiple; j += hn::Lanes(d)) {
-      hn::StoreU(
-          Op::apply(d, hn::LoadU(d, a + (j & step.mask[0])), hn::LoadU(d, b + (j & step.mask[1]))),
-          dr, r + j);
+  const std::size_t count = frame.count;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < count; i += kLaneMultiple) {
+    for (std::size_t j = i; j < i + kLaneMultiple; j += lanes) {
+      hn::StoreU(Op::apply(d, a.at(d, j), b.at(d, j)), dr, r + j);
     }
   }
 }
 
+template <typename T, class Op>
+Loop pick_compare(Pattern tiles) {
+  if (tiles == 0b01) return compare<T, Op, true, false>;
+  if (tiles == 0b10) return compare<T, Op, false, true>;
+  return compare<T, Op, true, true>;
+}
+
 // The condition is a 32-bit mask.
-template <typename T>
+template <typename T, bool kB, bool kC>
 void select(const Step& step, const Frame& frame) {
   const Tag<T> d;
   const hn::Rebind<std::int32_t, Tag<T>> dm;
   const hn::RebindToSigned<Tag<T>> wide;
-  const std::int32_t* condition = source_of<std::int32_t>(step, frame, 0);
-  const T* b = source_of<T>(step, frame, 1);
-  const T* c = source_of<T>(step, frame, 2);
+  const Source<std::int32_t, true> condition(step, frame, 0);
+  const Source<T, kB> b(step, frame, 1);
+  const Source<T, kC> c(step, frame, 2);
   T* r = result_of<T>(step, frame);
-  for (std::size_t i = 0; i < frame.count; i += kLaneMultiple) {
-    for (std::size_t j = i; j < i + kLaneMultiple; j += hn::Lanes(d)) {
-      const auto lanes = hn::LoadU(dm, condition + (j & step.mask[0]));
-      const auto yes = hn::LoadU(d, b + (j & step.mask[1]));
-      const auto no = hn::LoadU(d, c + (j & step.mask[2]));
+  const std::size_t count = frame.count;
+  const std::size_t lanes = hn::Lanes(d);
+  for (std::size_t i = 0; i < count; i += kLaneMultiple) {
+    for (std::size_t j = i; j < i + kLaneMultiple; j += lanes) {
+      const auto mask = condition.at(dm, j);
+      const auto yes = b.at(d, j);
+      const auto no = c.at(d, j);
       if constexpr (sizeof(T) == 4) {
-        hn::StoreU(hn::IfThenElse(hn::MaskFromVec(hn::BitCast(d, lanes)), yes, no), d, r + j);
+        hn::StoreU(hn::IfThenElse(hn::MaskFromVec(hn::BitCast(d, mask)), yes, no), d, r + j);
       } else {
-        const auto mask = hn::MaskFromVec(hn::BitCast(d, hn::PromoteTo(wide, lanes)));
-        hn::StoreU(hn::IfThenElse(mask, yes, no), d, r + j);
+        const auto wide_mask = hn::MaskFromVec(hn::BitCast(d, hn::PromoteTo(wide, mask)));
+        hn::StoreU(hn::IfThenElse(wide_mask, yes, no), d, r + j);
       }
     }
   }
+}
+
+// The condition must be a tile, or all three operands one vector.
+template <typename T>
+Loop pick_select(Pattern tiles) {
+  if (tiles == 0b001) return select<T, false, false>;
+  if (tiles == 0b011) return select<T, true, false>;
+  if (tiles == 0b101) return select<T, false, true>;
+  return select<T, true, true>;
 }
 
 }  // namespace HWY_NAMESPACE

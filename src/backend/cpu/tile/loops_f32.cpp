@@ -13,8 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace vkml::cpu {
 namespace HWY_NAMESPACE {
 
-Loop f32_loop_here(ops::Opcode op) { return float_loop<float>(op); }
-Loop f32_polynomial_here() { return polynomial<float>; }
+Loop f32_loop_here(ops::Opcode op, Pattern tiles) { return float_loop<float>(op, tiles); }
+Loop f32_polynomial_here(Pattern tiles) { return pick_polynomial<float>(tiles); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace vkml::cpu
@@ -26,8 +26,12 @@ namespace vkml::cpu {
 HWY_EXPORT(f32_loop_here);
 HWY_EXPORT(f32_polynomial_here);
 
-Loop f32_loop(ops::Opcode op) { return HWY_DYNAMIC_DISPATCH(f32_loop_here)(op); }
-Loop f32_polynomial_loop() { return HWY_DYNAMIC_DISPATCH(f32_polynomial_here)(); }
+Loop f32_loop(ops::Opcode op, Pattern tiles) {
+  return HWY_DYNAMIC_DISPATCH(f32_loop_here)(op, tiles);
+}
+Loop f32_polynomial_loop(Pattern tiles) {
+  return HWY_DYNAMIC_DISPATCH(f32_polynomial_here)(tiles);
+}
 
 }  // namespace vkml::cpu
 #endif

@@ -13,8 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace vkml::cpu {
 namespace HWY_NAMESPACE {
 
-Loop f64_loop_here(ops::Opcode op) { return float_loop<double>(op); }
-Loop f64_polynomial_here() { return polynomial<double>; }
+Loop f64_loop_here(ops::Opcode op, Pattern tiles) { return float_loop<double>(op, tiles); }
+Loop f64_polynomial_here(Pattern tiles) { return pick_polynomial<double>(tiles); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace vkml::cpu
@@ -26,8 +26,12 @@ namespace vkml::cpu {
 HWY_EXPORT(f64_loop_here);
 HWY_EXPORT(f64_polynomial_here);
 
-Loop f64_loop(ops::Opcode op) { return HWY_DYNAMIC_DISPATCH(f64_loop_here)(op); }
-Loop f64_polynomial_loop() { return HWY_DYNAMIC_DISPATCH(f64_polynomial_here)(); }
+Loop f64_loop(ops::Opcode op, Pattern tiles) {
+  return HWY_DYNAMIC_DISPATCH(f64_loop_here)(op, tiles);
+}
+Loop f64_polynomial_loop(Pattern tiles) {
+  return HWY_DYNAMIC_DISPATCH(f64_polynomial_here)(tiles);
+}
 
 }  // namespace vkml::cpu
 #endif

@@ -58,27 +58,26 @@ struct Fma {
 
 // Vectors of the tile advance through the whole Horner chain in registers, several at a time to
 // cover the latency of the fused multiply-add.
-template <typename T>
+template <typename T, bool kStartIsTile>
 void polynomial(const Step& step, const Frame& frame) {
   const Tag<T> d;
   const std::size_t lanes = hn::Lanes(d);
-  const T* x = source_of<T>(step, frame, 0);
-  const T* start = source_of<T>(step, frame, 1);
+  const Source<T, true> x(step, frame, 0);
+  const Source<T, kStartIsTile> start(step, frame, 1);
   const T* coefficients = source_of<T>(step, frame, 2);
   T* r = result_of<T>(step, frame);
   const auto terms = static_cast<std::size_t>(step.immediate);
-  const std::size_t mask_x = step.mask[0];
-  const std::size_t mask_start = step.mask[1];
+  const std::size_t count = frame.count;
   std::size_t i = 0;
-  for (; i + 4 * lanes <= frame.count; i += 4 * lanes) {
-    const auto x0 = hn::LoadU(d, x + (i & mask_x));
-    const auto x1 = hn::LoadU(d, x + ((i + lanes) & mask_x));
-    const auto x2 = hn::LoadU(d, x + ((i + 2 * lanes) & mask_x));
-    const auto x3 = hn::LoadU(d, x + ((i + 3 * lanes) & mask_x));
-    auto y0 = hn::LoadU(d, start + (i & mask_start));
-    auto y1 = hn::LoadU(d, start + ((i + lanes) & mask_start));
-    auto y2 = hn::LoadU(d, start + ((i + 2 * lanes) & mask_start));
-    auto y3 = hn::LoadU(d, start + ((i + 3 * lanes) & mask_start));
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    const auto x0 = x.at(d, i);
+    const auto x1 = x.at(d, i + lanes);
+    const auto x2 = x.at(d, i + 2 * lanes);
+    const auto x3 = x.at(d, i + 3 * lanes);
+    auto y0 = start.at(d, i);
+    auto y1 = start.at(d, i + lanes);
+    auto y2 = start.at(d, i + 2 * lanes);
+    auto y3 = start.at(d, i + 3 * lanes);
     for (std::size_t k = 0; k < terms; ++k) {
       const auto c = hn::Set(d, coefficients[k]);
       y0 = fused_multiply_add(d, y0, x0, c);
@@ -91,9 +90,9 @@ void polynomial(const Step& step, const Frame& frame) {
     hn::StoreU(y2, d, r + i + 2 * lanes);
     hn::StoreU(y3, d, r + i + 3 * lanes);
   }
-  for (; i < frame.count; i += lanes) {
-    const auto x0 = hn::LoadU(d, x + (i & mask_x));
-    auto y0 = hn::LoadU(d, start + (i & mask_start));
+  for (; i < count; i += lanes) {
+    const auto x0 = x.at(d, i);
+    auto y0 = start.at(d, i);
     for (std::size_t k = 0; k < terms; ++k) {
       y0 = fused_multiply_add(d, y0, x0, hn::Set(d, coefficients[k]));
     }
@@ -102,27 +101,32 @@ void polynomial(const Step& step, const Frame& frame) {
 }
 
 template <typename T>
-Loop float_loop(ops::Opcode op) {
+Loop pick_polynomial(Pattern tiles) {
+  return tiles == 0b01 ? polynomial<T, false> : polynomial<T, true>;
+}
+
+template <typename T>
+Loop float_loop(ops::Opcode op, Pattern tiles) {
   using ops::Opcode;
   switch (op) {
     case Opcode::kAdd:
-      return map2<T, T, Add>;
+      return pick2<T, T, Add>(tiles);
     case Opcode::kSub:
-      return map2<T, T, Sub>;
+      return pick2<T, T, Sub>(tiles);
     case Opcode::kMul:
-      return map2<T, T, Mul>;
+      return pick2<T, T, Mul>(tiles);
     case Opcode::kDiv:
-      return map2<T, T, Div>;
+      return pick2<T, T, Div>(tiles);
     case Opcode::kNeg:
       return map1<T, T, Neg>;
     case Opcode::kAbs:
       return map1<T, T, Abs>;
     case Opcode::kMin:
-      return map2<T, T, Min>;
+      return pick2<T, T, Min>(tiles);
     case Opcode::kMax:
-      return map2<T, T, Max>;
+      return pick2<T, T, Max>(tiles);
     case Opcode::kFma:
-      return map3<T, Fma>;
+      return pick3<T, Fma>(tiles);
     case Opcode::kSqrt:
       return map1<T, T, Sqrt>;
     case Opcode::kFloor:
@@ -134,15 +138,15 @@ Loop float_loop(ops::Opcode op) {
     case Opcode::kRoundEven:
       return map1<T, T, RoundEven>;
     case Opcode::kEqual:
-      return compare<T, Equal>;
+      return pick_compare<T, Equal>(tiles);
     case Opcode::kNotEqual:
-      return compare<T, NotEqual>;
+      return pick_compare<T, NotEqual>(tiles);
     case Opcode::kLess:
-      return compare<T, Less>;
+      return pick_compare<T, Less>(tiles);
     case Opcode::kLessEqual:
-      return compare<T, LessEqual>;
+      return pick_compare<T, LessEqual>(tiles);
     case Opcode::kSelect:
-      return select<T>;
+      return pick_select<T>(tiles);
     default:
       return nullptr;
   }

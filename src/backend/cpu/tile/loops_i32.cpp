@@ -51,16 +51,16 @@ struct ShiftRightLogical {
   }
 };
 
-Loop i32_loop_here(ops::Opcode op) {
+Loop i32_loop_here(ops::Opcode op, Pattern tiles) {
   using ops::Opcode;
   using T = std::int32_t;
   switch (op) {
     case Opcode::kAdd:
-      return map2<T, T, Add>;
+      return pick2<T, T, Add>(tiles);
     case Opcode::kSub:
-      return map2<T, T, Sub>;
+      return pick2<T, T, Sub>(tiles);
     case Opcode::kMul:
-      return map2<T, T, Mul>;
+      return pick2<T, T, Mul>(tiles);
     case Opcode::kDiv:
       return each2<T, T, Divide>;
     case Opcode::kRem:
@@ -70,35 +70,35 @@ Loop i32_loop_here(ops::Opcode op) {
     case Opcode::kAbs:
       return map1<T, T, Abs>;
     case Opcode::kMin:
-      return map2<T, T, Min>;
+      return pick2<T, T, Min>(tiles);
     case Opcode::kMax:
-      return map2<T, T, Max>;
+      return pick2<T, T, Max>(tiles);
     case Opcode::kMulHighU32:
       return each2<T, T, MulHighU32>;
     case Opcode::kAnd:
-      return map2<T, T, And>;
+      return pick2<T, T, And>(tiles);
     case Opcode::kOr:
-      return map2<T, T, Or>;
+      return pick2<T, T, Or>(tiles);
     case Opcode::kXor:
-      return map2<T, T, Xor>;
+      return pick2<T, T, Xor>(tiles);
     case Opcode::kNot:
       return map1<T, T, Not>;
     case Opcode::kShiftLeft:
-      return map2<T, T, ShiftLeft>;
+      return pick2<T, T, ShiftLeft>(tiles);
     case Opcode::kShiftRight:
-      return map2<T, T, ShiftRight>;
+      return pick2<T, T, ShiftRight>(tiles);
     case Opcode::kShiftRightLogical:
-      return map2<T, T, ShiftRightLogical>;
+      return pick2<T, T, ShiftRightLogical>(tiles);
     case Opcode::kEqual:
-      return compare<T, Equal>;
+      return pick_compare<T, Equal>(tiles);
     case Opcode::kNotEqual:
-      return compare<T, NotEqual>;
+      return pick_compare<T, NotEqual>(tiles);
     case Opcode::kLess:
-      return compare<T, Less>;
+      return pick_compare<T, Less>(tiles);
     case Opcode::kLessEqual:
-      return compare<T, LessEqual>;
+      return pick_compare<T, LessEqual>(tiles);
     case Opcode::kSelect:
-      return select<T>;
+      return pick_select<T>(tiles);
     default:
       return nullptr;
   }
@@ -112,7 +112,9 @@ HWY_AFTER_NAMESPACE();
 namespace vkml::cpu {
 
 HWY_EXPORT(i32_loop_here);
-Loop i32_loop(ops::Opcode op) { return HWY_DYNAMIC_DISPATCH(i32_loop_here)(op); }
+Loop i32_loop(ops::Opcode op, Pattern tiles) {
+  return HWY_DYNAMIC_DISPATCH(i32_loop_here)(op, tiles);
+}
 
 }  // namespace vkml::cpu
 #endif

@@ -54,13 +54,13 @@ struct Magnitude {
   }
 };
 
-Loop i64_loop_here(ops::Opcode op) {
+Loop i64_loop_here(ops::Opcode op, Pattern tiles) {
   using ops::Opcode;
   switch (op) {
     case Opcode::kAdd:
-      return map2<I64, I64, Add>;
+      return pick2<I64, I64, Add>(tiles);
     case Opcode::kSub:
-      return map2<I64, I64, Sub>;
+      return pick2<I64, I64, Sub>(tiles);
     case Opcode::kMul:
       return each2<I64, I64, Multiply>;
     case Opcode::kDiv:
@@ -72,17 +72,17 @@ Loop i64_loop_here(ops::Opcode op) {
     case Opcode::kAbs:
       return each1<I64, I64, Magnitude>;
     case Opcode::kMin:
-      return map2<I64, I64, Min>;
+      return pick2<I64, I64, Min>(tiles);
     case Opcode::kMax:
-      return map2<I64, I64, Max>;
+      return pick2<I64, I64, Max>(tiles);
     case Opcode::kMulHighU32:
       return each2<I64, I64, MulHighU32>;
     case Opcode::kAnd:
-      return map2<I64, I64, And>;
+      return pick2<I64, I64, And>(tiles);
     case Opcode::kOr:
-      return map2<I64, I64, Or>;
+      return pick2<I64, I64, Or>(tiles);
     case Opcode::kXor:
-      return map2<I64, I64, Xor>;
+      return pick2<I64, I64, Xor>(tiles);
     case Opcode::kNot:
       return map1<I64, I64, Not>;
     case Opcode::kShiftLeft:
@@ -92,15 +92,15 @@ Loop i64_loop_here(ops::Opcode op) {
     case Opcode::kShiftRightLogical:
       return each2<I64, I64, ShiftRightLogical>;
     case Opcode::kEqual:
-      return compare<I64, Equal>;
+      return pick_compare<I64, Equal>(tiles);
     case Opcode::kNotEqual:
-      return compare<I64, NotEqual>;
+      return pick_compare<I64, NotEqual>(tiles);
     case Opcode::kLess:
-      return compare<I64, Less>;
+      return pick_compare<I64, Less>(tiles);
     case Opcode::kLessEqual:
-      return compare<I64, LessEqual>;
+      return pick_compare<I64, LessEqual>(tiles);
     case Opcode::kSelect:
-      return select<I64>;
+      return pick_select<I64>(tiles);
     default:
       return nullptr;
   }
@@ -114,7 +114,9 @@ HWY_AFTER_NAMESPACE();
 namespace vkml::cpu {
 
 HWY_EXPORT(i64_loop_here);
-Loop i64_loop(ops::Opcode op) { return HWY_DYNAMIC_DISPATCH(i64_loop_here)(op); }
+Loop i64_loop(ops::Opcode op, Pattern tiles) {
+  return HWY_DYNAMIC_DISPATCH(i64_loop_here)(op, tiles);
+}
 
 }  // namespace vkml::cpu
 #endif
