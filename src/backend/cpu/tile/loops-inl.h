@@ -106,13 +106,20 @@ Loop pick2(Pattern tiles) {
 template <typename T, class Op>
 Loop pick3(Pattern tiles) {
   switch (tiles) {
-    case 0b001: return map3<T, Op, true, false, false>;
-    case 0b010: return map3<T, Op, false, true, false>;
-    case 0b100: return map3<T, Op, false, false, true>;
-    case 0b011: return map3<T, Op, true, true, false>;
-    case 0b101: return map3<T, Op, true, false, true>;
-    case 0b110: return map3<T, Op, false, true, true>;
-    default: return map3<T, Op, true, true, true>;
+    case 0b001:
+      return map3<T, Op, true, false, false>;
+    case 0b010:
+      return map3<T, Op, false, true, false>;
+    case 0b100:
+      return map3<T, Op, false, false, true>;
+    case 0b011:
+      return map3<T, Op, true, true, false>;
+    case 0b101:
+      return map3<T, Op, true, false, true>;
+    case 0b110:
+      return map3<T, Op, false, true, true>;
+    default:
+      return map3<T, Op, true, true, true>;
   }
 }
 

@@ -7,7 +7,8 @@ namespace vkml::cpu {
 using ops::Opcode;
 using ops::ScalarType;
 
-Loop arithmetic_loop(Opcode op, ScalarType type, ScalarType source, std::int64_t immediate, Pattern tiles) {
+Loop arithmetic_loop(Opcode op, ScalarType type, ScalarType source, std::int64_t immediate,
+                     Pattern tiles) {
   if (op == Opcode::kConvert) return convert_loop(type, source);
   if (op == Opcode::kBitcast) return convert_loop(type, type);  // the same bits: a copy
   if (op == Opcode::kNarrow) {

@@ -19,9 +19,9 @@ constexpr std::size_t register_bytes(ops::ScalarType type) {
 /// Which operands of a step are tiles: bit k for source k. The others are one vector of copies.
 using Pattern = unsigned;
 
-/// The loop of an arithmetic instruction. `source` is the type of its first operand (of the compared
-/// values, of what is converted); for kNarrow `immediate` is the DType. The condition of kSelect must
-/// be a tile where another operand is. Null: no such instruction.
+/// The loop of an arithmetic instruction. `source` is the type of its first operand (of the
+/// compared values, of what is converted); for kNarrow `immediate` is the DType. The condition of
+/// kSelect must be a tile where another operand is. Null: no such instruction.
 Loop arithmetic_loop(ops::Opcode op, ops::ScalarType type, ops::ScalarType source,
                      std::int64_t immediate, Pattern tiles);
 

@@ -29,9 +29,7 @@ HWY_EXPORT(f32_polynomial_here);
 Loop f32_loop(ops::Opcode op, Pattern tiles) {
   return HWY_DYNAMIC_DISPATCH(f32_loop_here)(op, tiles);
 }
-Loop f32_polynomial_loop(Pattern tiles) {
-  return HWY_DYNAMIC_DISPATCH(f32_polynomial_here)(tiles);
-}
+Loop f32_polynomial_loop(Pattern tiles) { return HWY_DYNAMIC_DISPATCH(f32_polynomial_here)(tiles); }
 
 }  // namespace vkml::cpu
 #endif

@@ -29,9 +29,7 @@ HWY_EXPORT(f64_polynomial_here);
 Loop f64_loop(ops::Opcode op, Pattern tiles) {
   return HWY_DYNAMIC_DISPATCH(f64_loop_here)(op, tiles);
 }
-Loop f64_polynomial_loop(Pattern tiles) {
-  return HWY_DYNAMIC_DISPATCH(f64_polynomial_here)(tiles);
-}
+Loop f64_polynomial_loop(Pattern tiles) { return HWY_DYNAMIC_DISPATCH(f64_polynomial_here)(tiles); }
 
 }  // namespace vkml::cpu
 #endif

@@ -1,5 +1,5 @@
-// Smaller programs with the same value: constants folded, choices by a constant resolved, conversions
-// that change nothing dropped, dead instructions removed.
+// Smaller programs with the same value: constants folded, choices by a constant resolved,
+// conversions that change nothing dropped, dead instructions removed.
 #pragma once
 
 #include "vkml/ops/scalar_program.h"
