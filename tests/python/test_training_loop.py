@@ -111,12 +111,17 @@ def test_reading_the_loss_before_backward_costs_at_most_a_third_more():
         vkml.synchronize()
         return time.perf_counter() - start
 
+    for read in (False, True):
+        seconds(read)  # compiles
     times = {read: [] for read in (False, True)}
-    for _ in range(12):
+    # The fastest of each: whatever else runs on the machine only adds, so more samples can but
+    # come closer to the true cost.
+    for _ in range(60):
         for read in (False, True):
             times[read].append(seconds(read))
-    # The fastest of each: whatever else runs on the machine only adds.
-    assert min(times[True][2:]) <= 1.3 * min(times[False][2:])
+        if len(times[True]) >= 10 and min(times[True]) <= 1.3 * min(times[False]):
+            return
+    pytest.fail(f"{min(times[True]):.4f} s against {min(times[False]):.4f} s")
 
 
 def test_gradients_add_up_over_batches(device):

@@ -1,13 +1,19 @@
 #include "kernels/index_range.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kernels/collapse.h"
 #include "kernels/elements.h"
+#include "vkml/core/error.h"
 
 namespace vkml::vulkan {
 
 namespace {
+
+/// More parts than this would need blocks of terabytes.
+constexpr std::int64_t kMaxParts = 1024;
 
 bool is_within_range(const dispatch::Kernel& kernel) {
   const auto fits = [](const dispatch::Operand& operand) {
@@ -48,6 +54,12 @@ dispatch::Kernel part_of(dispatch::Kernel kernel, std::size_t axis, std::int64_t
 }  // namespace
 
 std::vector<dispatch::Kernel> within_index_range(const dispatch::Kernel& kernel) {
+  const std::int64_t elements = dispatch::numel(kernel.space);
+  if (elements / kLargestIndex >= kMaxParts) {
+    throw OutOfMemoryError(fmt::format(
+        "[vulkan] a kernel over {} elements is beyond any device's memory. Use smaller tensors",
+        elements));
+  }
   std::vector<dispatch::Kernel> done, waiting{kernel};
   while (!waiting.empty()) {
     dispatch::Kernel next = std::move(waiting.back());
