@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "vkml/ops/elementwise.h"
+
 namespace vkml::dispatch {
 namespace {
 
@@ -89,6 +91,70 @@ void find_donations(Schedule& schedule) {
   }
 }
 
+/// Marks what the gradient rule of one step reads.
+void mark_gradient_reads(const Schedule& schedule, const Node& node, int position,
+                         std::vector<bool>& read) {
+  const auto mark = [&](const Node* source) {
+    const int found = schedule.index.find(source);
+    if (found >= 0) read[static_cast<std::size_t>(found)] = true;
+  };
+  const auto sources = node.sources();
+  switch (node.family()) {
+    case Family::kElementwise: {
+      const ops::GradientReads reads = ops::gradient_reads(node.op());
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        if (((reads.operands >> i) & 1u) != 0) mark(sources[i].get());
+      }
+      if (reads.output) read[static_cast<std::size_t>(position)] = true;
+      return;
+    }
+    case Family::kReduce:
+      if (node.op().id == static_cast<int>(ops::ReduceKind::kSum)) return;
+      read[static_cast<std::size_t>(position)] = true;
+      mark(sources[0].get());
+      return;
+    case Family::kCore:
+      for (const NodePtr& source : sources) mark(source.get());
+      return;
+    case Family::kCustom:
+      read[static_cast<std::size_t>(position)] = true;
+      for (const NodePtr& source : sources.subspan(1)) mark(source.get());
+      return;
+    default:
+      return;
+  }
+}
+
+/// Keeps what a later backward pass reads: dear results, and cheap ones that get memory anyway
+/// because a core reads them. The other cheap ones will be computed again, from their own sources.
+void keep_what_gradients_read(Schedule& schedule) {
+  std::vector<bool> read(schedule.steps.size());
+  std::vector<bool> stored(schedule.steps.size());
+  for (int i = 0; i < schedule.size(); ++i) {
+    const Step& step = schedule[i];
+    if (step.role != Role::kCompute && step.role != Role::kAlias) continue;
+    const Node& node = *step.node;
+    if (node.requires_grad() && !node.is_gradient_stop())
+      mark_gradient_reads(schedule, node, i, read);
+    if (node.family() != Family::kCore) continue;
+    for (const int source : schedule.sources_of(i)) {
+      const Node& value = *schedule[source].node;
+      const Node* root = value.is_view() ? value.view_src().get() : &value;
+      const int position = schedule.index.find(root);
+      if (position >= 0) stored[static_cast<std::size_t>(position)] = true;
+    }
+  }
+  for (int i = schedule.size(); i-- > 0;) {
+    const auto at = static_cast<std::size_t>(i);
+    Step& step = schedule[i];
+    if (!read[at] || (step.role != Role::kCompute && step.role != Role::kAlias)) continue;
+    const bool keeps = step.role == Role::kCompute && (worth_keeping(*step.node) || stored[at]);
+    step.kept = step.kept || keeps;
+    if (step.kept) continue;
+    for (const int source : schedule.sources_of(i)) read[static_cast<std::size_t>(source)] = true;
+  }
+}
+
 }  // namespace
 
 Schedule make_schedule(std::span<const NodePtr> roots, bool keep_for_backward) {
@@ -127,8 +193,7 @@ Schedule make_schedule(std::span<const NodePtr> roots, bool keep_for_backward) {
           schedule.sources.push_back(schedule.index.find(source.get()));
         }
         step.source_count = static_cast<int>(schedule.sources.size()) - step.first_source;
-        step.kept = node->has_slot() ||
-                    (keep_for_backward && node->requires_grad() && worth_keeping(*node));
+        step.kept = node->has_slot();
       } else if (role == Role::kScalar) {
         step.kept = node->has_slot();
       }
@@ -139,6 +204,7 @@ Schedule make_schedule(std::span<const NodePtr> roots, bool keep_for_backward) {
     Step& step = schedule[schedule.index.find(root.get())];
     if (step.role != Role::kInput) step.kept = true;
   }
+  if (keep_for_backward) keep_what_gradients_read(schedule);
   // A kept view keeps its root.
   for (int i = 0; i < schedule.size(); ++i) {
     const Step& step = schedule[i];
