@@ -94,7 +94,8 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_operator(tensor, "__add__", "__radd__", &add);
   def_operator(tensor, "__sub__", "__rsub__", &sub);
   def_operator(tensor, "__mul__", "__rmul__", &mul);
-  def_operator(tensor, "__truediv__", "__rtruediv__", &div);
+  def_operator(tensor, "__truediv__", "__rtruediv__",
+               [](const Tensor& a, const Tensor& b) { return a / b; });
   def_operator(tensor, "__floordiv__", "__rfloordiv__", &floor_divide);
   def_operator(tensor, "__mod__", "__rmod__", &remainder);
   def_operator(tensor, "__and__", "__rand__", &bitwise_and);

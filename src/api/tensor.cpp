@@ -284,7 +284,11 @@ Tensor& Tensor::operator/=(const Tensor& other) { return update_(div(*this, othe
 Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
-Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+Tensor operator/(const Tensor& a, const Tensor& b) {
+  const Value divisor = b.value();
+  if (divisor->family() != graph::Family::kScalar || !divisor->is_weak()) return div(a, b);
+  return record(a.value() / graph::scalar_number(*divisor.node()));
+}
 
 void realize(std::span<const Tensor> tensors) {
   register_backends();

@@ -116,6 +116,11 @@ Value iota(Axes extents, int axis, Device device) {
   return record(kIotaOp, {}, extents, small ? DType::kI32 : DType::kI64, device, {axis});
 }
 
+double scalar_number(const Node& node) {
+  const std::int64_t payload = node.attributes()[0];
+  return is_floating(node.dtype()) ? std::bit_cast<double>(payload) : static_cast<double>(payload);
+}
+
 std::uint64_t scalar_bits(const Node& node) {
   const std::int64_t payload = node.attributes()[0];
   switch (ops::compute_type(node.dtype())) {

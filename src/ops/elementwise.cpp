@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <tuple>
@@ -362,7 +364,15 @@ Value operator-(const Value& a) { return neg(a); }
 Value operator+(const Value& a, double b) { return add(a, b); }
 Value operator-(const Value& a, double b) { return sub(a, b); }
 Value operator*(const Value& a, double b) { return mul(a, b); }
-Value operator/(const Value& a, double b) { return div(a, b); }
+Value operator/(const Value& a, double b) {
+  return has_exact_reciprocal(b) && is_floating(a.dtype()) ? mul(a, 1.0 / b) : div(a, b);
+}
+
+bool has_exact_reciprocal(double number) {
+  constexpr int kLargestExponent = 14;  // within the normal numbers of every float dtype
+  int exponent = 0;
+  return std::fabs(std::frexp(number, &exponent)) == 0.5 && std::abs(exponent) <= kLargestExponent;
+}
 Value operator+(double a, const Value& b) { return add(weak_scalar(a, b.device()), b); }
 Value operator-(double a, const Value& b) { return sub(weak_scalar(a, b.device()), b); }
 Value operator*(double a, const Value& b) { return mul(weak_scalar(a, b.device()), b); }

@@ -33,6 +33,13 @@ bool is_constant(const Expr& x, double value) {
   return is_constant(x) && x.builder().code()[x.reg()].imm == bits_from(x.type(), value);
 }
 
+/// A literal shift count that the instruction takes as it is.
+bool is_constant_within(const Expr& x, int bits) {
+  if (!is_constant(x)) return false;
+  const std::int64_t value = x.builder().code()[x.reg()].imm;
+  return value >= 0 && value < bits;
+}
+
 bool is_commutative(Opcode op) {
   switch (op) {
     case Opcode::kAdd:
@@ -208,11 +215,13 @@ Expr operator^(const Expr& a, const Expr& b) { return binary(Opcode::kXor, a, b)
 Expr operator~(const Expr& a) { return a.emit(Opcode::kNot, a.type()); }
 Expr operator<<(const Expr& a, const Expr& count) {
   const int bits = width(a.type());
+  if (is_constant_within(count, bits)) return binary(Opcode::kShiftLeft, a, count);
   const Expr inside = count & (bits - 1);
   return select(inside == count, binary(Opcode::kShiftLeft, a, inside), a.constant(0));
 }
 Expr operator>>(const Expr& a, const Expr& count) {
   const int bits = width(a.type());
+  if (is_constant_within(count, bits)) return binary(Opcode::kShiftRight, a, count);
   const Expr inside = count & (bits - 1);
   const Expr ends = select(inside == count, inside, count.constant(bits - 1));
   return binary(Opcode::kShiftRight, a, ends);

@@ -36,20 +36,43 @@ Expr power_of_two(const Expr& n, const Expr& like) {
   return bitcast((n + 1023) << 52, ScalarType::kF64);
 }
 
-ExpParts exp_parts(const Expr& x) {
+namespace {
+
+/// exp(x) = 2^n (1 + p).
+struct ExpCore {
+  Expr n;  // integer
+  Expr p;
+};
+ExpCore exp_core(const Expr& x) {
   const Expr n = round_even(x * kLog2E);
   const Ln2Parts ln2 = ln2_parts(x);
   const Expr r = fma(n, x.constant(-ln2.low), fma(n, x.constant(-ln2.high), x));
   // In range, so it need not saturate; a NaN may become any integer, for r is NaN as well.
   const Expr integer = n.emit(Opcode::kConvert, integer_of(x));
-  const Expr half = integer >> 1;
   const Expr series = is_f32(x)
                           ? horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
                                        4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1})
                           : horner(r, {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
                                        1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
                                        1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5});
-  return {r, power_of_two(half, x), power_of_two(integer - half, x), fma(series, r * r, r)};
+  return {integer, fma(series, r * r, r)};
+}
+
+/// A value that is not negative, with the sign of x; NaN stays.
+Expr with_sign_of(const Expr& x, const Expr& magnitude) {
+  const ScalarType integer = integer_of(x);
+  const std::int64_t sign = is_f32(x) ? std::numeric_limits<std::int32_t>::min()
+                                      : std::numeric_limits<std::int64_t>::min();
+  const Expr bits = bitcast(magnitude, integer) | (bitcast(x, integer) & x.bits_of(integer, sign));
+  return bitcast(bits, x.type());
+}
+
+}  // namespace
+
+ExpParts exp_parts(const Expr& x) {
+  const ExpCore core = exp_core(x);
+  const Expr half = core.n >> 1;
+  return {power_of_two(half, x), power_of_two(core.n - half, x), power_of_two(-half, x), core.p};
 }
 
 Expr exp(const Expr& x) {
@@ -74,10 +97,18 @@ Expr expm1(const Expr& x) {
   const ExpParts parts = exp_parts(clamp_exponent(x));
   // scale1 * (scale2 * p + (scale2 - 1 / scale1)): exact where n = 0, no overflow before the
   // result.
-  const Expr inverse = x.constant(1.0) / parts.scale1;
-  const Expr value = fma(parts.scale2, parts.p, parts.scale2 - inverse) * parts.scale1;
-  const double tiny = is_f32(x) ? 1e-8 : 1e-17;
-  return select(abs(x) < tiny, x, value);
+  const Expr value = fma(parts.scale2, parts.p, parts.scale2 - parts.inverse1) * parts.scale1;
+  return select(x == 0.0, x, value);
+}
+
+Expr one_plus_exp(const Expr& x) {
+  // One factor of 2^(n-1) is enough, with the 2 in the polynomial's sum: it overflows where exp
+  // does, and is 0 where exp is too small to count beside 1.
+  const double high = is_f32(x) ? 89.0 : 709.9;
+  const double low = is_f32(x) ? -87.3 : -708.3;
+  const ExpCore core = exp_core(max_number(x.constant(low), min_number(x.constant(high), x)));
+  const Expr two = x.constant(2.0);
+  return fma(core.p, two, two) * power_of_two(core.n - 1, x) + 1.0;
 }
 
 Split split_exponent(const Expr& x) {
@@ -250,9 +281,11 @@ Expr pow(const Expr& x, const Expr& y) {
 Expr tanh(const Expr& x) {
   const double saturated = is_f32(x) ? 10.0 : 20.0;
   const Expr magnitude = min_number(x.constant(saturated), abs(x));
-  const Expr e = expm1(magnitude + magnitude);
-  const Expr value = e / (e + 2.0);
-  return select(x < 0.0, -value, select(x == 0.0, x, value));
+  // expm1(2 |x|), whose exponent is small and not negative.
+  const ExpCore core = exp_core(magnitude + magnitude);
+  const Expr scale = power_of_two(core.n, x);
+  const Expr e = fma(scale, core.p, scale - 1.0);
+  return with_sign_of(x, e / (e + 2.0));
 }
 
 Expr sinh(const Expr& x) {
@@ -271,6 +304,6 @@ Expr cosh(const Expr& x) {
   return select(abs(x) < 20.0, (e + x.constant(1.0) / e) * 0.5, h * 0.5 * h);
 }
 
-Expr sigmoid(const Expr& x) { return x.constant(1.0) / (exp(-x) + 1.0); }
+Expr sigmoid(const Expr& x) { return x.constant(1.0) / one_plus_exp(-x); }
 
 }  // namespace vkml::ops

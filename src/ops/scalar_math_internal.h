@@ -38,9 +38,9 @@ Expr cos_of_turns(const Expr& x);
 
 /// exp(x) - 1 = scale * (1 + p) - 1 with p = expm1(r); two factors reach every exponent.
 struct ExpParts {
-  Expr r;               // reduced argument
   Expr scale1, scale2;  // their product is 2^n
-  Expr p;               // exp(r) - 1
+  Expr inverse1;        // 1 / scale1
+  Expr p;               // expm1 of the reduced argument
 };
 ExpParts exp_parts(const Expr& clamped);
 

@@ -96,7 +96,9 @@ Value operator-(const Value& a);
 Value operator+(const Value& a, double b);
 Value operator-(const Value& a, double b);
 Value operator*(const Value& a, double b);
+/// A power of two divides by its exact reciprocal, which is the same number for less.
 Value operator/(const Value& a, double b);
+bool has_exact_reciprocal(double number);
 Value operator+(double a, const Value& b);
 Value operator-(double a, const Value& b);
 Value operator*(double a, const Value& b);

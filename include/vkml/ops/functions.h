@@ -28,6 +28,8 @@ Value zeros_like(const Value& x);
 Value iota(Axes extents, int axis, Device device);
 /// Bits of a scalar node as a value of its compute type, for the run-time scalars of a plan.
 std::uint64_t scalar_bits(const Node& node);
+/// The number that a scalar node holds.
+double scalar_number(const Node& node);
 
 // --- views (views.cpp)
 
