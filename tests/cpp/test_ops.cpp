@@ -346,14 +346,14 @@ const ElementwiseRow& row_named(const std::string& name) {
 // Known answers of Philox-4x32-10 (Salmon et al., SC 2011), as published with the Random123
 // library.
 TEST(Random, UniformFollowsPhilox) {
-  const ElementwiseRow& row = row_named("random_uniform");
+  const ElementwiseRow row = row_named("random_uniform");
   const double zero_counter[] = {0, 0, 0};
   EXPECT_EQ(row.oracle(zero_counter), (0x6627e8d5u >> 8) * 0x1p-24);
 }
 
 TEST(Random, ProgramsFollowTheFormulas) {
   for (const char* name : {"random_uniform", "random_normal"}) {
-    const ElementwiseRow& row = row_named(name);
+    const ElementwiseRow row = row_named(name);
     const ScalarProgram program = program_of(row, ScalarType::kI32);
     Samples samples;
     std::vector<Column> columns(3);

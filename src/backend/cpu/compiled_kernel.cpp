@@ -28,10 +28,12 @@ class RegionKernel final : public CompiledKernel {
   Region region_;
 };
 
+#ifdef VKML_HAVE_ONEDNN
 bool is_convolution(KernelKind kind) {
   return kind == KernelKind::kConv2d || kind == KernelKind::kConv2dInputGradient ||
          kind == KernelKind::kConv2dWeightGradient;
 }
+#endif
 
 // The kernel by oneDNN; null where it is missing or has nothing fast for it.
 std::unique_ptr<CompiledKernel> compile_with_library(
