@@ -1,12 +1,16 @@
 #include "memory_plan.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <set>
+#include <utility>
 
 namespace vkml::dispatch {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
+// Packing by size compares each buffer with all that are placed.
+constexpr std::size_t kMaxPackedBySize = 4096;
 
 struct Interval {
   int buffer = -1;
@@ -43,10 +47,8 @@ std::vector<Interval> live_intervals(const ExecutionGraph& graph) {
   return temporaries;
 }
 
-}  // namespace
-
-void plan_memory(ExecutionGraph& graph) {
-  std::vector<Interval> intervals = live_intervals(graph);
+/// The largest first, each at the lowest offset that is free during its life: tight, quadratic.
+void pack_by_size(std::vector<Interval>& intervals) {
   std::ranges::stable_sort(intervals, std::greater<>(), &Interval::bytes);
   std::vector<const Interval*> placed;  // by offset
   for (Interval& interval : intervals) {
@@ -59,8 +61,99 @@ void plan_memory(ExecutionGraph& graph) {
     interval.offset = offset;
     const auto spot = std::ranges::upper_bound(placed, offset, {}, &Interval::offset);
     placed.insert(spot, &interval);
-    graph.buffers[static_cast<std::size_t>(interval.buffer)].arena_offset = offset;
-    graph.arena_bytes = std::max(graph.arena_bytes, offset + interval.bytes);
+  }
+}
+
+/// The gaps of an arena that grows when none fits.
+class Arena {
+ public:
+  /// The smallest gap that holds the bytes, the lowest among equals.
+  std::int64_t take(std::int64_t bytes) {
+    const auto fitting = by_size_.lower_bound({bytes, 0});
+    if (fitting == by_size_.end()) return extend(bytes);
+    const auto [size, offset] = *fitting;
+    remove(offset, size);
+    if (size > bytes) insert(offset + bytes, size - bytes);
+    return offset;
+  }
+
+  void give_back(std::int64_t offset, std::int64_t bytes) {
+    const auto after = gaps_.lower_bound(offset);
+    if (after != gaps_.end() && after->first == offset + bytes) {
+      const std::int64_t more = after->second;
+      remove(offset + bytes, more);
+      bytes += more;
+    }
+    const auto next = gaps_.lower_bound(offset);
+    if (next != gaps_.begin()) {
+      const auto [start, size] = *std::prev(next);
+      if (start + size == offset) {
+        remove(start, size);
+        offset = start;
+        bytes += size;
+      }
+    }
+    insert(offset, bytes);
+  }
+
+ private:
+  std::int64_t extend(std::int64_t bytes) {
+    std::int64_t offset = end_;
+    if (!gaps_.empty()) {
+      const auto [start, size] = *gaps_.rbegin();
+      if (start + size == end_) {
+        remove(start, size);
+        offset = start;
+      }
+    }
+    end_ = offset + bytes;
+    return offset;
+  }
+  void insert(std::int64_t offset, std::int64_t bytes) {
+    gaps_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(std::int64_t offset, std::int64_t bytes) {
+    gaps_.erase(offset);
+    by_size_.erase({bytes, offset});
+  }
+
+  std::map<std::int64_t, std::int64_t> gaps_;                // offset to bytes, never adjacent
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // the same as (bytes, offset)
+  std::int64_t end_ = 0;
+};
+
+/// As an allocator would, in the order of the kernels: best fit, n log n.
+void pack_by_time(std::vector<Interval>& intervals) {
+  std::vector<std::size_t> ends(intervals.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = i;
+  std::ranges::stable_sort(ends, {}, [&](std::size_t i) { return intervals[i].last; });
+  std::vector<std::size_t> starts = ends;
+  std::ranges::stable_sort(starts, {}, [&](std::size_t i) {
+    return std::pair(intervals[i].first, -intervals[i].bytes);
+  });
+  Arena arena;
+  auto ended = ends.begin();
+  for (const std::size_t i : starts) {
+    for (; intervals[*ended].last < intervals[i].first; ++ended) {
+      arena.give_back(intervals[*ended].offset, intervals[*ended].bytes);
+    }
+    intervals[i].offset = arena.take(intervals[i].bytes);
+  }
+}
+
+}  // namespace
+
+void plan_memory(ExecutionGraph& graph) {
+  std::vector<Interval> intervals = live_intervals(graph);
+  if (intervals.size() <= kMaxPackedBySize) {
+    pack_by_size(intervals);
+  } else {
+    pack_by_time(intervals);
+  }
+  for (const Interval& interval : intervals) {
+    graph.buffers[static_cast<std::size_t>(interval.buffer)].arena_offset = interval.offset;
+    graph.arena_bytes = std::max(graph.arena_bytes, interval.offset + interval.bytes);
   }
 }
 

@@ -6,7 +6,8 @@
 namespace vkml::dispatch {
 
 /// Gives every temporary buffer an offset such that buffers that are alive at the same kernel do
-/// not overlap, and sets arena_bytes. Largest first, each at the lowest offset that fits.
+/// not overlap, and sets arena_bytes. Graphs of thousands of buffers are packed less tightly, so
+/// that planning stays near linear.
 void plan_memory(ExecutionGraph& graph);
 
 }  // namespace vkml::dispatch

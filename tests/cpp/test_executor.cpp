@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <random>
-#include <set>
 
 #include "dispatch/fuse.h"
 #include "dispatch/lower.h"
@@ -14,6 +14,7 @@
 #include "dispatch/schedule.h"
 #include "graph_values.h"
 #include "vkml/core/error.h"
+#include "vkml/dispatch/verify.h"
 
 namespace {
 
@@ -201,56 +202,19 @@ TEST(Fusion, OneKernelForAnExpressionOverOneSpace) {
   EXPECT_EQ(plan_of(graph::normalize(leaf({4, 8}, count_up(32)), last, 1e-5)).kernels.size(), 1u);
 }
 
+TEST(Fusion, AnyNumberOfPartsIsJoined) {
+  for (const std::size_t parts : {1u, 12u, 13u, 1000u}) {
+    const std::vector<Value> values(parts, leaf({2}, {1, 2}));
+    EXPECT_EQ(numbers_of(graph::concat(values, 0)).size(), 2 * parts);
+  }
+}
+
 TEST(Fusion, EpiloguesJoinTheirProduct) {
   const Value a = leaf({4, 8}, count_up(32));
   const Value b = leaf({8, 2}, count_up(16));
   const Value bias = leaf({2}, {1, 2});
   EXPECT_EQ(plan_of(graph::relu(graph::matmul(a, b) + bias)).kernels.size(), 1u);
   EXPECT_EQ(plan_of(graph::matmul(graph::relu(a), b)).kernels.size(), 2u);
-}
-
-/// Buffers alive at one kernel do not share a byte, and each is written before it is read.
-void check_memory(const dispatch::ExecutionGraph& graph) {
-  struct Interval {
-    int first = -1, last = -1;
-  };
-  std::vector<Interval> alive(graph.buffers.size());
-  const auto touch = [&](int buffer, int kernel) {
-    Interval& interval = alive[static_cast<std::size_t>(buffer)];
-    if (interval.first < 0) interval.first = kernel;
-    interval.last = kernel;
-  };
-  std::set<int> written;
-  for (std::size_t b = 0; b < graph.buffers.size(); ++b) {
-    if (graph.buffers[b].kind == dispatch::BufferKind::kInput) written.insert(static_cast<int>(b));
-  }
-  for (std::size_t k = 0; k < graph.kernels.size(); ++k) {
-    const dispatch::Kernel& kernel = graph.kernels[k];
-    for (const auto* operands : {&kernel.core_inputs, &kernel.loads}) {
-      for (const dispatch::Operand& operand : *operands) {
-        EXPECT_TRUE(written.contains(operand.buffer)) << "read before it is written";
-        touch(operand.buffer, static_cast<int>(k));
-      }
-    }
-    for (const dispatch::Operand& operand : kernel.stores) {
-      touch(operand.buffer, static_cast<int>(k));
-      written.insert(operand.buffer);
-    }
-  }
-  for (std::size_t a = 0; a < alive.size(); ++a) {
-    const dispatch::Buffer& first = graph.buffers[a];
-    if (first.kind != dispatch::BufferKind::kTemporary || alive[a].first < 0) continue;
-    EXPECT_EQ(first.arena_offset % 256, 0);
-    EXPECT_LE(first.arena_offset + first.bytes, graph.arena_bytes);
-    for (std::size_t b = a + 1; b < alive.size(); ++b) {
-      const dispatch::Buffer& second = graph.buffers[b];
-      if (second.kind != dispatch::BufferKind::kTemporary || alive[b].first < 0) continue;
-      const bool together = alive[a].first <= alive[b].last && alive[b].first <= alive[a].last;
-      const bool overlap = first.arena_offset < second.arena_offset + second.bytes &&
-                           second.arena_offset < first.arena_offset + first.bytes;
-      EXPECT_FALSE(together && overlap) << "buffers " << a << " and " << b;
-    }
-  }
 }
 
 /// A graph of matrix products, reductions, maps and views over squares.
@@ -294,8 +258,73 @@ TEST(MemoryPlan, LiveBuffersNeverOverlap) {
   std::mt19937 generator(7);
   for (int round = 0; round < 200; ++round) {
     SCOPED_TRACE(round);
-    check_memory(plan_of(random_graph(generator, 4 + round % 30)));
+    const dispatch::ExecutionGraph graph = plan_of(random_graph(generator, 4 + round % 30));
+    dispatch::verify_plan(graph);
+    for (const dispatch::Buffer& buffer : graph.buffers) EXPECT_EQ(buffer.arena_offset % 256, 0);
   }
+}
+
+TEST(MemoryPlan, ThousandsOfBuffersNeverOverlap) {
+  std::mt19937 generator(11);
+  dispatch::verify_plan(plan_of(random_graph(generator, 20000)));
+  const Value w = leaf({4, 4}, count_up(16));
+  std::vector<Value> states{w};
+  for (int i = 0; i < 5000; ++i) states.push_back(graph::matmul(states.back(), w));
+  Value back = w;  // reads every state again, the last first
+  for (std::size_t i = states.size(); i-- > 0;) back = graph::matmul(back, states[i]);
+  const dispatch::ExecutionGraph graph = plan_of(back);
+  dispatch::verify_plan(graph);
+  EXPECT_LE(graph.arena_bytes, 5010 * 256);
+}
+
+/// Seconds to plan a recurrent network of so many steps, forward and what a backward pass reads.
+double planning_time(int steps) {
+  const Value w = leaf({4, 4}, count_up(16));
+  std::vector<Value> states{w};
+  for (int i = 0; i < steps; ++i) states.push_back(graph::tanh(graph::matmul(states.back(), w)));
+  Value back = w;
+  for (std::size_t i = states.size(); i-- > 0;) {
+    back = graph::matmul(back * (1.0 - states[i] * states[i]), w);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  plan_of(back);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+TEST(Fusion, PlanningTimeIsNearLinear) {
+  const auto best = [](int steps) {
+    return std::min({planning_time(steps), planning_time(steps), planning_time(steps)});
+  };
+  // A quadratic pass would need 64 times as long.
+  EXPECT_LT(best(8000), 24 * best(1000));
+}
+
+TEST(Verifier, FindsWhatIsWrongWithAPlan) {
+  const Value w = leaf({16, 16}, count_up(256));
+  Value x = w;
+  for (int i = 0; i < 4; ++i) x = graph::matmul(x, w);
+  const dispatch::ExecutionGraph sound = plan_of(x);
+  dispatch::verify_plan(sound);
+  const auto expect_refused = [&](const char* what, auto&& damage) {
+    dispatch::ExecutionGraph graph = sound;
+    damage(graph);
+    try {
+      dispatch::verify_plan(graph);
+      ADD_FAILURE() << "accepted: " << what;
+    } catch (const InternalError& error) {
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  };
+  expect_refused("reads unwritten",
+                 [](auto& graph) { std::swap(graph.kernels[0], graph.kernels[1]); });
+  expect_refused("reads overwritten", [](auto& graph) {
+    for (dispatch::Buffer& buffer : graph.buffers) buffer.arena_offset = 0;
+    graph.kernels[2].core_inputs[0] = graph.kernels[1].core_inputs[0];
+  });
+  expect_refused("leaves its bounds", [](auto& graph) { graph.kernels[0].stores[0].offset = 8; });
+  expect_refused("writes input", [](auto& graph) {
+    graph.kernels[0].stores[0].buffer = graph.kernels[0].core_inputs[0].buffer;
+  });
 }
 
 TEST(MemoryPlan, AChainOfProductsNeedsTwoBuffers) {

@@ -1,0 +1,44 @@
+// What a single kernel can hold: one iteration space, at most one core, one set of reduced axes,
+// every value inside read exactly at the element (or row) where it is computed, and limits on
+// instructions and operands.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "access.h"
+#include "schedule.h"
+
+namespace vkml::dispatch {
+
+/// Where a member is computed.
+enum class Place : std::uint8_t { kElement, kRow };
+
+struct Group {
+  std::vector<int> members;  // positions, ascending
+  int core = -1;             // the member that has a kernel core, or is assembled from parts
+  Extents space{1, 1, 1, 1};
+  unsigned reduced = 0;       // mask of the axes of `space` that form a row
+  std::vector<Place> places;  // by member
+  std::vector<AxisMap> maps;  // by member: its axes in `space`
+};
+
+/// Whether the members are one kernel; fills in core, space, row, places and maps.
+bool describe_kernel(const Schedule& schedule, Group& group);
+
+bool is_reduce(const Schedule& schedule, int position);
+/// Steps that run as a program; the others have a core or are assembled by several kernels.
+bool is_program(const Schedule& schedule, int position);
+bool is_assembled(const Schedule& schedule, int position);
+/// The sources that a step's program reads: an assignment reads the new value alone.
+std::span<const int> read_sources(const Schedule& schedule, int position);
+/// The shape at whose elements a step reads its sources.
+const Shape& reading_shape(const Schedule& schedule, int position);
+/// Whether `source` lies in the block that a donating assignment overwrites.
+bool is_overwritten_by(const Schedule& schedule, int source, int assignment);
+/// A value computed in place wherever it is read: numbers and coordinates.
+bool is_inline(const Schedule& schedule, int position);
+/// Whether coordinates can be computed from those of the reader through this access.
+bool inlines_at(const Schedule& schedule, const Access& access, const Shape& reader);
+
+}  // namespace vkml::dispatch
