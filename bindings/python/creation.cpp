@@ -35,7 +35,7 @@ void def_like(nb::module_& m, const char* name, Filled make, const char* documen
   m.def(
       name,
       [make](const Tensor& x, nb::handle dtype, nb::handle device, bool requires_grad) {
-        const Extents extents(x.shape().extents().begin(), x.shape().extents().end());
+        const Extents extents = x.extents();
         return with_flag(make(extents, dtype_or(dtype, x.dtype()),
                               device.is_none() ? x.device() : device_from(device)),
                          requires_grad);
@@ -86,7 +86,7 @@ void bind_creation(nb::module_& m) {
   m.def(
       "full_like",
       [](const Tensor& x, double fill_value, nb::handle dtype, nb::handle device) {
-        const Extents extents(x.shape().extents().begin(), x.shape().extents().end());
+        const Extents extents = x.extents();
         return full(extents, fill_value, dtype_or(dtype, x.dtype()),
                     device.is_none() ? x.device() : device_from(device));
       },

@@ -224,7 +224,7 @@ nb::object to_list(const Tensor& t) {
     bytes = t.to_host();
   }
   const std::byte* at = bytes.data();
-  return nested_list(at, t.shape().extents(), t.dtype());
+  return nested_list(at, t.extents(), t.dtype());
 }
 
 /// Shares the tensor's memory where the host can see it; a copy elsewhere. Read-only: the graph
@@ -238,11 +238,10 @@ nb::object to_numpy(const Tensor& t) {
   {
     const nb::gil_scoped_release release;
     if (source.device().kind != DeviceKind::kCpu) source = to(source.detach(), kCpu);
-    memory = source.memory();
+    memory = source.memory(/*is_exported=*/true);
     memory.storage->wait();
   }
-  memory.storage->mark_exported();
-  const Shape& shape = source.shape();
+  const Shape& shape = memory.shape;
   std::array<std::size_t, kMaxDims> extents{};
   std::array<std::int64_t, kMaxDims> strides{};
   for (int axis = 0; axis < shape.rank(); ++axis) {

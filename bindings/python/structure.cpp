@@ -162,10 +162,7 @@ void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
       "broadcast_to; -1 keeps an extent.");
   tensor.def(
       "expand_as",
-      [](const Tensor& x, const Tensor& other) {
-        return broadcast_to(
-            x, Extents(other.shape().extents().begin(), other.shape().extents().end()));
-      },
+      [](const Tensor& x, const Tensor& other) { return broadcast_to(x, other.extents()); },
       nb::arg("other"), "broadcast_to the shape of another tensor.");
   def_both(m, tensor, "contiguous", &contiguous,
            "Dense row-major memory; the same tensor when it is dense.");

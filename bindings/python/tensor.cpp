@@ -68,12 +68,12 @@ void bind_tensor(nb::module_& m) {
           "__init__", [](Tensor* self, const Tensor& other) { new (self) Tensor(other); },
           nb::arg("other"), "Another name for the value of `other`.")
       .def_prop_ro(
-          "shape", [](const Tensor& t) { return tuple_of(t.shape().extents()); },
+          "shape", [](const Tensor& t) { return tuple_of(t.extents()); },
           "Extents, axis 0 outermost.")
       .def(
           "size",
           [](const Tensor& t, nb::handle dim) -> nb::object {
-            if (dim.is_none()) return tuple_of(t.shape().extents());
+            if (dim.is_none()) return tuple_of(t.extents());
             return nb::int_(t.size(nb::cast<std::int64_t>(dim)));
           },
           nb::arg("dim") = nb::none(), "The shape, or one extent.")
@@ -153,7 +153,7 @@ void bind_tensor(nb::module_& m) {
           [](nb::object self, nb::handle value) {
             Tensor& t = nb::cast<Tensor&>(self);
             const Tensor source = to(operand_from(value, "copy_"), t.dtype());
-            const Extents extents(t.shape().extents().begin(), t.shape().extents().end());
+            const Extents extents = t.extents();
             t.assign_(broadcast_to(to(source, t.device()), extents));
             return self;
           },

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "pending_assignments.h"
 #include "record_tensor.h"
 #include "runtime.h"
 #include "slot.h"
@@ -47,11 +48,21 @@ class GradientRollback {
   std::vector<std::pair<std::shared_ptr<LeafGradient>, std::shared_ptr<Slot>>> before_;
 };
 
+/// Assignments that have nothing to do with this pass. A failure is not this caller's: it comes
+/// back where the value is read.
+void realize_quietly(const std::vector<NodePtr>& assigned) {
+  try {
+    dispatch::realize(assigned, {.restore_after_failure = false});
+  } catch (const Error&) {
+  }
+}
+
 }  // namespace
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
   register_backends();
   const Value output = value();
+  const dispatch::GraphLock lock(output.device());
   const autograd::BackwardPass pass =
       autograd::backward(output, seed_gradient(output, gradient), create_graph);
   const bool retain = retain_graph || create_graph;
@@ -64,8 +75,8 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
     sink->accumulate(leaf_gradient);
     roots.push_back(sink->current()->node());
   }
-  for (NodePtr& assigned : take_pending_assignments(output.device()))
-    roots.push_back(std::move(assigned));
+  const PendingAssignments assigned = take_pending_assignments(output.node());
+  roots.insert(roots.end(), assigned.sharing.begin(), assigned.sharing.end());
   try {
     dispatch::realize(roots, {.keep_for_backward = retain});
   } catch (...) {
@@ -73,12 +84,14 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
     throw;
   }
   if (!retain) autograd::release(pass);
+  realize_quietly(assigned.others);
 }
 
 std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs,
                               const Tensor& gradient, bool retain_graph, bool create_graph) {
   register_backends();
   const Value value = output.value();
+  const dispatch::GraphLock lock(value.device());
   std::vector<Value> wanted;
   for (const Tensor& input : inputs) wanted.push_back(input.value());
   const std::vector<Value> found =

@@ -146,7 +146,7 @@ Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
 Tensor squeeze(const Tensor& x, std::optional<std::int64_t> axis) {
   if (axis) return view_of(x, [&](const Value& v) { return graph::squeeze(v, *axis); });
   Extents extents;
-  for (const std::int64_t extent : x.shape().extents()) {
+  for (const std::int64_t extent : x.extents()) {
     if (extent != 1) extents.push_back(extent);
   }
   return reshape(x, extents);

@@ -108,7 +108,7 @@ std::string Tensor::to_string() const {
   if (!is_defined()) return "tensor(undefined)";
   Printer printer;
   printer.dtype = dtype();
-  printer.extents.assign(shape().extents().begin(), shape().extents().end());
+  printer.extents = Tensor::extents();
   printer.summarize = numel() > kSummaryAbove;
   switch (dtype()) {
     case DType::kBool:

@@ -14,7 +14,9 @@ using graph::Value;
 
 void LeafGradient::accumulate(const Value& gradient) {
   const std::scoped_lock lock(mutex_);
-  const Value sum = gradient_ ? graph::add(Value(gradient_->node()), gradient) : gradient;
+  // A gradient has its leaf's own layout, so that it can be written to.
+  const Value sum =
+      gradient_ ? graph::add(Value(gradient_->node()), gradient) : graph::contiguous(gradient);
   gradient_ = std::make_shared<Slot>(sum.node());
 }
 
@@ -88,45 +90,6 @@ void Slot::rebind(const Value& value) {
   const Value window_view = replay(steps_, dense);
   base_->rebind(graph::view_update(dense, value, graph::window_between(dense, window_view)));
   refresh();
-}
-
-namespace {
-
-struct PendingAssignments {
-  std::mutex mutex;
-  std::vector<std::weak_ptr<graph::Node>> nodes;
-};
-PendingAssignments& pending() {
-  static auto* instance = new PendingAssignments;
-  return *instance;
-}
-
-bool is_pending(const NodePtr& node) { return node && node->has_slot() && !node->is_computed(); }
-
-}  // namespace
-
-void add_pending_assignment(const NodePtr& node) {
-  PendingAssignments& p = pending();
-  const std::scoped_lock lock(p.mutex);
-  constexpr std::size_t kTidyAbove = 1024;
-  if (p.nodes.size() > kTidyAbove) {
-    std::erase_if(p.nodes, [](const auto& weak) { return !is_pending(weak.lock()); });
-  }
-  p.nodes.push_back(node);
-}
-
-std::vector<NodePtr> take_pending_assignments(Device device) {
-  PendingAssignments& p = pending();
-  const std::scoped_lock lock(p.mutex);
-  std::vector<NodePtr> taken;
-  std::erase_if(p.nodes, [&](const auto& weak) {
-    const NodePtr node = weak.lock();
-    if (!is_pending(node)) return true;
-    if (node->device() != device) return false;
-    taken.push_back(node);
-    return true;
-  });
-  return taken;
 }
 
 std::shared_ptr<Slot> make_view_slot(const Value& view, const std::shared_ptr<Slot>& base,

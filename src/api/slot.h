@@ -50,9 +50,15 @@ class Slot {
   void show(graph::NodePtr node);
 
   const std::shared_ptr<Slot>& base() const { return base_; }
-  const std::shared_ptr<LeafGradient>& gradient() const { return gradient_; }
+  std::shared_ptr<LeafGradient> gradient() {
+    const std::scoped_lock lock(mutex_);
+    return gradient_;
+  }
   /// Makes this a leaf whose gradients collect, or an ordinary tensor.
-  void set_gradient(std::shared_ptr<LeafGradient> gradient) { gradient_ = std::move(gradient); }
+  void set_gradient(std::shared_ptr<LeafGradient> gradient) {
+    const std::scoped_lock lock(mutex_);
+    gradient_ = std::move(gradient);
+  }
 
  private:
   void refresh();
@@ -65,12 +71,6 @@ class Slot {
   std::uint64_t base_version_ = 0;
   std::shared_ptr<LeafGradient> gradient_;
 };
-
-/// Assignments recorded on a device and not computed yet. backward() computes them with its own
-/// graph: statistics that a model keeps (batch norm's) would otherwise hold every step's values
-/// until somebody reads them.
-void add_pending_assignment(const graph::NodePtr& node);
-std::vector<graph::NodePtr> take_pending_assignments(Device device);
 
 /// Links a freshly recorded view to the slot it was taken of, where it is one.
 std::shared_ptr<Slot> make_view_slot(const graph::Value& view, const std::shared_ptr<Slot>& base,

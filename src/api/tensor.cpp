@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pending_assignments.h"
 #include "record_tensor.h"
 #include "runtime.h"
 #include "slot.h"
@@ -65,9 +66,10 @@ Tensor Tensor::from_shared(StoragePtr storage, std::int64_t offset, const Shape&
   return Tensor(Value(graph::make_leaf(std::move(storage), offset, shape, dtype)));
 }
 
-const Shape& Tensor::shape() const {
-  // The slot keeps the node alive; a new node of the slot has the same shape.
-  return value().node()->shape();
+Shape Tensor::shape() const { return value().node()->shape(); }
+Extents Tensor::extents() const {
+  const Shape own = shape();
+  return {own.extents().begin(), own.extents().end()};
 }
 std::int64_t Tensor::size(std::int64_t axis) const {
   return shape()[normalize_axis("size", axis, rank())];
@@ -77,7 +79,9 @@ Device Tensor::device() const { return value().device(); }
 bool Tensor::is_contiguous() const { return shape().is_contiguous(size_of(dtype())); }
 bool Tensor::is_computed() const {
   const Value v = value();
-  return v->is_computed() || (v->is_view() && v->view_src()->is_computed());
+  if (v->is_computed()) return true;
+  const NodePtr root = v->share_view_src();
+  return root ? root->is_computed() : v->is_computed();
 }
 
 const Tensor& Tensor::realize() const {
@@ -153,10 +157,13 @@ std::int64_t Tensor::item_integer() const {
   return load<std::int64_t>(only_element(*this));
 }
 
-Tensor::Memory Tensor::memory() const {
-  realize();
+Tensor::Memory Tensor::memory(bool is_exported) const {
+  register_backends();
+  // One node, held until the end: other threads may make the tensor show another.
   const NodePtr node = value().node();
-  return {node->storage(), node->storage_offset()};
+  dispatch::realize({&node, 1});
+  if (is_exported) node->storage()->mark_exported();
+  return {node->storage(), node->storage_offset(), node->shape()};
 }
 
 bool Tensor::requires_grad() const { return value()->requires_grad(); }

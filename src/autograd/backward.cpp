@@ -152,7 +152,8 @@ std::vector<Value> gradients(const Value& output, const Value& gradient,
 
 void release(const BackwardPass& pass) {
   for (const NodePtr& node : pass.visited) {
-    if (node->is_computed()) node->release_sources(true);
+    node->mark_released();
+    if (node->is_computed()) node->release_sources();
   }
 }
 

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 #include <string_view>
 
 #include "coverage.h"
+#include "device_state.h"
 #include "fuse.h"
 #include "lower.h"
 #include "memory_plan.h"
@@ -28,20 +28,6 @@ namespace {
 using graph::Family;
 using graph::Node;
 using graph::NodePtr;
-
-/// What one device needs: realising, releasing sources and rebinding take its lock.
-struct DeviceState {
-  std::recursive_mutex mutex;
-  PlanCache cache;
-  CacheStatistics statistics;
-};
-
-DeviceState& state_of(Device device) {
-  static std::mutex mutex;
-  static auto* states = new std::map<int, DeviceState>;
-  const std::scoped_lock lock(mutex);
-  return (*states)[static_cast<int>(device.kind) * 256 + device.index];
-}
 
 bool environment_switch(const char* name, bool fallback) {
   const char* value = std::getenv(name);
@@ -153,8 +139,9 @@ Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
     const Node& node = *schedule[position].node;
     Storage* storage = storage_owner(node).storage().get();
     // A value whose writer failed is an error here, not a source of wrong numbers.
-    if (storage->writer() && (plan.has_fresh_assignment || storage->writer()->is_done())) {
-      storage->wait();
+    const std::shared_ptr<Submission> writer = storage->writer();
+    if (writer && (plan.has_fresh_assignment || writer->is_done())) {
+      writer->wait();
       storage->set_writer(nullptr);
     }
     bound.bindings.inputs.push_back({storage, offset_of(node)});
@@ -192,10 +179,22 @@ class DonatedBlockWriter final : public Submission {
   std::shared_ptr<Submission> inner_;
 };
 
+/// Writer of a block that a plan was overwriting when it failed.
+class FailedWriter final : public Submission {
+ public:
+  explicit FailedWriter(std::exception_ptr cause) : cause_(std::move(cause)) {}
+  void wait() override { std::rethrow_exception(cause_); }
+  bool is_done() const override { return true; }
+
+ private:
+  std::exception_ptr cause_;
+};
+
 void finish_node(Node& node, StoragePtr storage, std::int64_t offset) {
   node.bind(std::move(storage), offset);
   node.mark_computed();
-  if (!node.requires_grad() || node.is_gradient_stop()) node.release_sources(false);
+  if (!node.requires_grad() || node.is_gradient_stop() || node.is_released())
+    node.release_sources();
 }
 
 /// Finishing a node may drop the last reference to others of the schedule: what is finished later
@@ -220,6 +219,29 @@ void mark_results(const Schedule& schedule, const Plan& plan, Bound& bound,
   for (const NodePtr& view : views) {
     const NodePtr root = view->view_src();
     finish_node(*view, root->storage(), root->storage_offset() + view->view_offset());
+  }
+}
+
+/// Runs the plan. What cannot be run twice, because it overwrites its inputs, is not.
+std::shared_ptr<Submission> run(const Plan& plan, const Bound& bound, Backend& backend) {
+  const bool overwrites = std::ranges::any_of(plan.donors, [](int donor) { return donor >= 0; });
+  const auto attempt = [&] {
+    try {
+      return backend.run(*plan.executable, bound.bindings);
+    } catch (const PartialRun& failure) {
+      if (overwrites) throw;
+      std::rethrow_exception(failure.cause);
+    }
+  };
+  with_one_retry(backend, [&] { backend.reserve(*plan.executable); });
+  try {
+    return with_one_retry(backend, attempt);
+  } catch (const PartialRun& failure) {
+    const auto poison = std::make_shared<FailedWriter>(failure.cause);
+    for (std::size_t i = 0; i < bound.results.size(); ++i) {
+      if (plan.donors[i] >= 0) bound.results[i]->set_writer(poison);
+    }
+    std::rethrow_exception(failure.cause);
   }
 }
 
@@ -279,11 +301,10 @@ void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
   std::shared_ptr<Submission> submission;
   try {
     bound = bind(schedule, *plan, backend);
-    submission =
-        with_one_retry(backend, [&] { return backend.run(*plan->executable, bound.bindings); });
+    submission = run(*plan, bound, backend);
     if (submission && plan->may_fail && plan->has_fresh_assignment) submission->wait();
   } catch (const IndexError&) {
-    restore_assigned(schedule);
+    if (options.restore_after_failure) restore_assigned(schedule);
     throw;
   }
   state.statistics.kernels += plan->kernel_count;
@@ -304,20 +325,6 @@ std::string explain(std::span<const NodePtr> roots) {
   const ExecutionGraph graph = finish_plan(std::move(lowered.graph), backend);
   return fmt::format("{} on {}, cache {}\n{}", "plan", to_string(device), hit ? "hit" : "miss",
                      to_string(graph));
-}
-
-CacheStatistics cache_statistics(Device device) {
-  DeviceState& state = state_of(device);
-  const std::scoped_lock lock(state.mutex);
-  CacheStatistics statistics = state.statistics;
-  statistics.plans = state.cache.size();
-  return statistics;
-}
-
-void clear_cache(Device device) {
-  DeviceState& state = state_of(device);
-  const std::scoped_lock lock(state.mutex);
-  state.cache.clear();
 }
 
 }  // namespace vkml::dispatch

@@ -18,7 +18,8 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 class Fuser {
  public:
-  Fuser(const Schedule& schedule, bool enabled) : schedule_(schedule), enabled_(enabled) {
+  Fuser(const Schedule& schedule, bool enabled)
+      : schedule_(schedule), form_(schedule), enabled_(enabled) {
     result_.group_of.assign(at(schedule.size()), -1);
     result_.stored.assign(at(schedule.size()), false);
     result_.donated.assign(at(schedule.size()), false);
@@ -78,7 +79,7 @@ class Fuser {
     groups_.emplace_back();
     groups_[at(own)].members = {position};
     result_.group_of[at(position)] = own;
-    if (!describe_kernel(schedule_, groups_[at(own)])) {
+    if (!form_.describe(groups_[at(own)])) {
       throw InternalError("a single operator does not form a kernel: " +
                           std::string(schedule_[position].node->op().name));
     }
@@ -93,7 +94,7 @@ class Fuser {
     Group merged;
     std::ranges::merge(groups_[at(into)].members, groups_[at(from)].members,
                        std::back_inserter(merged.members));
-    if (!describe_kernel(schedule_, merged)) return;
+    if (!form_.describe(merged)) return;
     for (const int member : groups_[at(from)].members) result_.group_of[at(member)] = into;
     groups_[at(into)] = std::move(merged);
     groups_[at(from)] = {};
@@ -142,6 +143,7 @@ class Fuser {
   }
 
   const Schedule& schedule_;
+  KernelForm form_;
   bool enabled_;
   Fusion result_;
   std::vector<bool> buffered_;  // by position: an inline value that is read from memory

@@ -39,182 +39,187 @@ unsigned reduced_mask(const Schedule& schedule, int position, const AxisMap& sou
   return 0;
 }
 
-class KernelForm {
- public:
-  explicit KernelForm(const Schedule& schedule) : schedule_(schedule) {}
-
-  bool describe(Group& group) const {
-    int reductions = 0;
-    std::size_t instructions = 0;
-    std::int64_t largest = -1;
-    group.core = -1;
-    for (const int member : group.members) {
-      const bool reduce = is_reduce(schedule_, member);
-      reductions += reduce ? 1 : 0;
-      instructions += instruction_estimate(schedule_, member);
-      if (!is_program(schedule_, member)) {
-        if (group.core >= 0) return false;
-        group.core = member;
-      }
-      const Extents extents = padded(reading_shape(schedule_, member));
-      const std::int64_t count = numel(extents);
-      if (count > largest || (count == largest && reduce && reductions == 1)) {
-        largest = count;
-        group.space = extents;
-      }
-    }
-    if (group.members.size() > 1) {
-      if (group.core >= 0 && (reductions > 0 || is_assembled(schedule_, group.core))) return false;
-      if (instructions > kMaxInstructions) return false;
-    }
-    if (group.core >= 0) group.space = padded(schedule_[group.core].node->shape());
-    if (!find_row(group) || !place_members(group) || !check_accesses(group)) return false;
-    // One operator is a kernel whatever it reads: joining a thousand parts is a thousand copies.
-    return group.members.size() == 1 ||
-           (check_donation(group) && count_operands(group) <= kMaxOperands);
-  }
-
- private:
-  bool find_row(Group& group) const {
-    group.reduced = 0;
-    for (const int member : group.members) {
-      if (!is_reduce(schedule_, member)) continue;
-      AxisMap map;
-      if (!match_axes(padded(reading_shape(schedule_, member)), group.space, kAllAxes, map))
-        return false;
-      const unsigned mask = reduced_mask(schedule_, member, map, group.space);
-      if (group.reduced != 0 && group.reduced != mask) return false;
-      group.reduced = mask;
-    }
-    return true;
-  }
-
-  bool place_members(Group& group) const {
-    group.places.clear();
-    group.maps.clear();
-    for (const int member : group.members) {
-      const Extents extents = padded(schedule_[member].node->shape());
-      AxisMap map;
-      if (!is_reduce(schedule_, member) && match_axes(extents, group.space, kAllAxes, map)) {
-        group.places.push_back(Place::kElement);
-      } else if (group.reduced != 0 &&
-                 match_axes(extents, group.space, kAllAxes & ~group.reduced, map)) {
-        group.places.push_back(Place::kRow);
-      } else {
-        return false;
-      }
-      group.maps.push_back(map);
-    }
-    return true;
-  }
-
-  int member_index(const Group& group, int position) const {
-    const auto found = std::ranges::lower_bound(group.members, position);
-    return found != group.members.end() && *found == position
-               ? static_cast<int>(found - group.members.begin())
-               : -1;
-  }
-
-  /// Every value of the group is read where it is computed.
-  bool check_accesses(const Group& group) const {
-    for (std::size_t i = 0; i < group.members.size(); ++i) {
-      const int member = group.members[i];
-      if (!is_program(schedule_, member)) {
-        for (const int source : schedule_.sources_of(member)) {
-          if (member_index(group, root_of(schedule_, source)) >= 0) return false;
-        }
-        continue;
-      }
-      const Shape& reader = reading_shape(schedule_, member);
-      AxisMap reader_map = group.maps[i];
-      if (is_reduce(schedule_, member) &&
-          !match_axes(padded(reader), group.space, kAllAxes, reader_map)) {
-        return false;
-      }
-      for (const int source : read_sources(schedule_, member)) {
-        const Access access = access_of(schedule_, source, reader);
-        const int root = member_index(group, access.root);
-        if (root >= 0 && !reads_in_place(access, reader_map, group, root)) return false;
-      }
-    }
-    return true;
-  }
-
-  bool reads_in_place(const Access& access, const AxisMap& reader_map, const Group& group,
-                      int root) const {
-    if (access.offset != 0) return false;
-    const Extents strides = dense_strides(padded(schedule_[group.members[at(root)]].node->shape()));
-    Extents expected{0, 0, 0, 0};  // by axis of the space
-    unsigned covered = 0;
-    for (int axis = 0; axis < kMaxDims; ++axis) {
-      const int target = group.maps[at(root)][at(axis)];
-      if (target >= 0) expected[at(target)] = strides[at(axis)];
-    }
-    for (int axis = 0; axis < kMaxDims; ++axis) {
-      const int target = reader_map[at(axis)];
-      if (target < 0) continue;
-      covered |= 1u << target;
-      if (access.strides[at(axis)] != expected[at(target)]) return false;
-    }
-    for (int target = 0; target < kMaxDims; ++target) {
-      if (expected[at(target)] != 0 && ((covered >> target) & 1u) == 0) return false;
-    }
-    return true;
-  }
-
-  /// A donated block is read only at the element that overwrites it.
-  bool check_donation(const Group& group) const {
-    for (const int member : group.members) {
-      const Step& step = schedule_[member];
-      if (!step.donates) continue;
-      const int old = schedule_.index.find(step.node->source(0).get());
-      for (std::size_t i = 0; i < group.members.size(); ++i) {
-        const int reader = group.members[i];
-        for (const int source : schedule_.sources_of(reader)) {
-          if (!is_overwritten_by(schedule_, source, member)) continue;
-          if (!is_program(schedule_, reader) || source != old) return false;
-          const Shape& shape = reading_shape(schedule_, reader);
-          const Access access = access_of(schedule_, source, shape);
-          if (!shape.same_extents(step.node->shape()) || is_reduce(schedule_, reader) ||
-              access.strides != dense_strides(padded(shape))) {
-            return false;
-          }
-        }
-      }
-    }
-    return true;
-  }
-
-  int count_operands(const Group& group) const {
-    std::vector<std::pair<int, Extents>> loads;
-    int stores = 0;
-    for (const int member : group.members) {
-      stores += schedule_[member].kept ? 1 : 0;
-      if (!is_program(schedule_, member)) {
-        loads.resize(loads.size() + schedule_.sources_of(member).size(), {-1, {}});
-        continue;
-      }
-      const Shape& reader = reading_shape(schedule_, member);
-      for (const int source : read_sources(schedule_, member)) {
-        const Access access = access_of(schedule_, source, reader);
-        if (member_index(group, access.root) >= 0 || is_inline(schedule_, access.root)) continue;
-        const std::pair<int, Extents> load{access.root, access.strides};
-        if (std::ranges::find(loads, load) == loads.end()) loads.push_back(load);
-      }
-    }
-    return static_cast<int>(loads.size()) + std::max(stores, 1);
-  }
-
-  const Schedule& schedule_;
-};
+int member_index(const Group& group, int position) {
+  const auto found = std::ranges::lower_bound(group.members, position);
+  return found != group.members.end() && *found == position
+             ? static_cast<int>(found - group.members.begin())
+             : -1;
+}
 
 }  // namespace
+
+KernelForm::KernelForm(const Schedule& schedule) : schedule_(schedule), uses_(at(schedule.size())) {
+  for (int i = 0; i < schedule.size(); ++i) {
+    if (schedule[i].role != Role::kCompute) continue;
+    for (const int source : schedule.sources_of(i)) ++uses_[at(root_of(schedule, source))];
+  }
+}
+
+bool KernelForm::describe(Group& group) const {
+  int reductions = 0;
+  std::size_t instructions = 0;
+  std::int64_t largest = -1;
+  group.core = -1;
+  for (const int member : group.members) {
+    const bool reduce = is_reduce(schedule_, member);
+    reductions += reduce ? 1 : 0;
+    instructions += instruction_estimate(schedule_, member);
+    if (!is_program(schedule_, member)) {
+      if (group.core >= 0) return false;
+      group.core = member;
+    }
+    const Extents extents = padded(reading_shape(schedule_, member));
+    const std::int64_t count = numel(extents);
+    if (count > largest || (count == largest && reduce && reductions == 1)) {
+      largest = count;
+      group.space = extents;
+    }
+  }
+  if (group.members.size() > 1) {
+    if (group.core >= 0 && (reductions > 0 || is_assembled(schedule_, group.core))) return false;
+    if (instructions > kMaxInstructions) return false;
+  }
+  if (group.core >= 0) group.space = padded(schedule_[group.core].node->shape());
+  if (!find_row(group) || !place_members(group) || !check_accesses(group)) return false;
+  // One operator is a kernel whatever it reads: joining a thousand parts is a thousand copies.
+  return group.members.size() == 1 ||
+         (check_donation(group) && count_operands(group) <= kMaxOperands);
+}
+
+bool KernelForm::find_row(Group& group) const {
+  group.reduced = 0;
+  for (const int member : group.members) {
+    if (!is_reduce(schedule_, member)) continue;
+    AxisMap map;
+    if (!match_axes(padded(reading_shape(schedule_, member)), group.space, kAllAxes, map))
+      return false;
+    const unsigned mask = reduced_mask(schedule_, member, map, group.space);
+    if (group.reduced != 0 && group.reduced != mask) return false;
+    group.reduced = mask;
+  }
+  return true;
+}
+
+bool KernelForm::place_members(Group& group) const {
+  group.places.clear();
+  group.maps.clear();
+  for (const int member : group.members) {
+    const Extents extents = padded(schedule_[member].node->shape());
+    AxisMap map;
+    if (!is_reduce(schedule_, member) && match_axes(extents, group.space, kAllAxes, map)) {
+      group.places.push_back(Place::kElement);
+    } else if (group.reduced != 0 &&
+               match_axes(extents, group.space, kAllAxes & ~group.reduced, map)) {
+      group.places.push_back(Place::kRow);
+    } else {
+      return false;
+    }
+    group.maps.push_back(map);
+  }
+  return true;
+}
+
+bool KernelForm::check_accesses(const Group& group) const {
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    const int member = group.members[i];
+    if (!is_program(schedule_, member)) {
+      for (const int source : schedule_.sources_of(member)) {
+        if (member_index(group, root_of(schedule_, source)) >= 0) return false;
+      }
+      continue;
+    }
+    const Shape& reader = reading_shape(schedule_, member);
+    AxisMap reader_map = group.maps[i];
+    if (is_reduce(schedule_, member) &&
+        !match_axes(padded(reader), group.space, kAllAxes, reader_map)) {
+      return false;
+    }
+    for (const int source : read_sources(schedule_, member)) {
+      const Access access = access_of(schedule_, source, reader);
+      const int root = member_index(group, access.root);
+      if (root >= 0 && !reads_in_place(access, reader_map, group, root)) return false;
+    }
+  }
+  return true;
+}
+
+bool KernelForm::reads_in_place(const Access& access, const AxisMap& reader_map, const Group& group,
+                                int root) const {
+  if (access.offset != 0) return false;
+  const Extents strides = dense_strides(padded(schedule_[group.members[at(root)]].node->shape()));
+  Extents expected{0, 0, 0, 0};  // by axis of the space
+  unsigned covered = 0;
+  for (int axis = 0; axis < kMaxDims; ++axis) {
+    const int target = group.maps[at(root)][at(axis)];
+    if (target >= 0) expected[at(target)] = strides[at(axis)];
+  }
+  for (int axis = 0; axis < kMaxDims; ++axis) {
+    const int target = reader_map[at(axis)];
+    if (target < 0) continue;
+    covered |= 1u << target;
+    if (access.strides[at(axis)] != expected[at(target)]) return false;
+  }
+  for (int target = 0; target < kMaxDims; ++target) {
+    if (expected[at(target)] != 0 && ((covered >> target) & 1u) == 0) return false;
+  }
+  return true;
+}
+
+bool KernelForm::check_donation(const Group& group) const {
+  for (const int member : group.members) {
+    const Step& step = schedule_[member];
+    if (!step.donates) continue;
+    const int old = schedule_.index.find(step.node->source(0).get());
+    for (std::size_t i = 0; i < group.members.size(); ++i) {
+      const int reader = group.members[i];
+      for (const int source : schedule_.sources_of(reader)) {
+        if (!is_overwritten_by(schedule_, source, member)) continue;
+        if (!is_program(schedule_, reader) || source != old) return false;
+        const Shape& shape = reading_shape(schedule_, reader);
+        const Access access = access_of(schedule_, source, shape);
+        if (!shape.same_extents(step.node->shape()) || is_reduce(schedule_, reader) ||
+            access.strides != dense_strides(padded(shape))) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+int KernelForm::count_operands(const Group& group) const {
+  std::vector<std::pair<int, Extents>> loads;
+  std::vector<int> inner_uses(group.members.size());
+  for (const int member : group.members) {
+    for (const int source : schedule_.sources_of(member)) {
+      const int inner = member_index(group, root_of(schedule_, source));
+      if (inner >= 0) ++inner_uses[at(inner)];
+    }
+    if (!is_program(schedule_, member)) {
+      loads.resize(loads.size() + schedule_.sources_of(member).size(), {-1, {}});
+      continue;
+    }
+    const Shape& reader = reading_shape(schedule_, member);
+    for (const int source : read_sources(schedule_, member)) {
+      const Access access = access_of(schedule_, source, reader);
+      if (member_index(group, access.root) >= 0 || is_inline(schedule_, access.root)) continue;
+      const std::pair<int, Extents> load{access.root, access.strides};
+      if (std::ranges::find(loads, load) == loads.end()) loads.push_back(load);
+    }
+  }
+  // What others read is written, also where those others may join the group later.
+  int stores = 0;
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    const int member = group.members[i];
+    if (schedule_[member].kept || inner_uses[i] < uses_[at(member)]) ++stores;
+  }
+  return static_cast<int>(loads.size()) + std::max(stores, 1);
+}
 
 bool is_reduce(const Schedule& schedule, int position) {
   return schedule[position].node->family() == Family::kReduce;
 }
 
-/// Steps that run as a program; the others have a core or are assembled by several kernels.
 bool is_program(const Schedule& schedule, int position) {
   switch (schedule[position].node->family()) {
     case Family::kElementwise:
@@ -236,13 +241,11 @@ bool is_assembled(const Schedule& schedule, int position) {
   return family == Family::kConcat || family == Family::kViewUpdate;
 }
 
-/// The sources that a step's program reads: an assignment reads the new value alone.
 std::span<const int> read_sources(const Schedule& schedule, int position) {
   const auto sources = schedule.sources_of(position);
   return schedule[position].node->family() == Family::kAssign ? sources.subspan(1) : sources;
 }
 
-/// The shape at whose elements a step reads its sources.
 const Shape& reading_shape(const Schedule& schedule, int position) {
   const graph::Node& node = *schedule[position].node;
   return node.family() == Family::kReduce ? node.source(0)->shape() : node.shape();
@@ -280,10 +283,6 @@ bool inlines_at(const Schedule& schedule, const Access& access, const Shape& rea
     if (!inside) return false;
   }
   return true;
-}
-
-bool describe_kernel(const Schedule& schedule, Group& group) {
-  return KernelForm(schedule).describe(group);
 }
 
 }  // namespace vkml::dispatch

@@ -23,8 +23,27 @@ struct Group {
   std::vector<AxisMap> maps;  // by member: its axes in `space`
 };
 
-/// Whether the members are one kernel; fills in core, space, row, places and maps.
-bool describe_kernel(const Schedule& schedule, Group& group);
+class KernelForm {
+ public:
+  explicit KernelForm(const Schedule& schedule);
+
+  /// Whether the members are one kernel; fills in core, space, row, places and maps.
+  bool describe(Group& group) const;
+
+ private:
+  bool find_row(Group& group) const;
+  bool place_members(Group& group) const;
+  /// Every value of the group is read where it is computed.
+  bool check_accesses(const Group& group) const;
+  bool reads_in_place(const Access& access, const AxisMap& reader_map, const Group& group,
+                      int root) const;
+  /// A donated block is read only at the element that overwrites it.
+  bool check_donation(const Group& group) const;
+  int count_operands(const Group& group) const;
+
+  const Schedule& schedule_;
+  std::vector<int> uses_;  // by position: how often other steps read the value
+};
 
 bool is_reduce(const Schedule& schedule, int position);
 /// Steps that run as a program; the others have a core or are assembled by several kernels.

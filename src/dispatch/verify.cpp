@@ -50,7 +50,8 @@ class Simulation {
       if (writes) fail("writes input", operand, 0);
       return;
     }
-    if (numel(operand.extents) == 0) return;
+    // Nothing is read at no elements; a row's value is written for an empty row too.
+    if (!writes && numel(operand.extents) == 0) return;
     const auto element = static_cast<std::int64_t>(size_of(operand.dtype));
     for (std::int64_t i = 0; i < extent(operand, 0); ++i) {
       for (std::int64_t j = 0; j < extent(operand, 1); ++j) {

@@ -1,6 +1,9 @@
 #include "vkml/graph/node.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -34,6 +37,12 @@ void drop(SourceList& sources, NodePtr& view_src) {
   teardown = nullptr;
 }
 
+/// Guards the release of a view's edge against threads that record another view of it.
+std::mutex& edge_mutex(const Node* node) {
+  static std::array<std::mutex, 64> mutexes;
+  return mutexes[reinterpret_cast<std::uintptr_t>(node) / sizeof(Node) % mutexes.size()];
+}
+
 }  // namespace
 
 Node::Node(NodeSpec&& spec, SourceList&& sources)
@@ -64,18 +73,25 @@ void Node::bind(StoragePtr storage, std::int64_t offset) {
   storage_offset_ = offset;
 }
 
-void Node::unbind() {
-  storage_.reset();
-  storage_offset_ = 0;
-}
-
 void Node::mark_computed() { flags_.fetch_or(kFlagComputed, std::memory_order_release); }
 
-void Node::release_sources(bool by_backward) {
-  if (by_backward && !sources_.span().empty()) {
-    flags_.fetch_or(kFlagReleased, std::memory_order_release);
+void Node::mark_released() {
+  if (!sources_.span().empty()) flags_.fetch_or(kFlagReleased, std::memory_order_release);
+}
+
+void Node::release_sources() {
+  NodePtr view_src;
+  {
+    const std::scoped_lock lock(edge_mutex(this));
+    view_src = std::move(view_src_);
   }
-  drop(sources_, view_src_);
+  drop(sources_, view_src);
+}
+
+NodePtr Node::share_view_src() const {
+  if (family() != Family::kView && family() != Family::kCustom) return nullptr;
+  const std::scoped_lock lock(edge_mutex(this));
+  return view_src_;
 }
 
 NodePtr make_node(NodeSpec&& spec, SourceList&& sources) {

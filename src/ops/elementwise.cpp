@@ -260,7 +260,7 @@ GradientReads probe_gradient(const ElementwiseRow& row) {
     reads.output = reads.output || is_below(probe.node().get(), gradient);
   }
   // With the stand-in's own edges cut, only direct reads of operands are left.
-  probe.node()->release_sources(false);
+  probe.node()->release_sources();
   for (const Value& gradient : gradients) {
     for (int i = 0; gradient && i < row.arity; ++i) {
       if (is_below(operands[static_cast<std::size_t>(i)].node().get(), gradient)) {

@@ -31,7 +31,8 @@ Value matrix_product(const Value& a, const Value& b) {
   }
   const Shape batch_a(a.shape().extents().first(static_cast<std::size_t>(rank_a - 2)), a.dtype());
   const Shape batch_b(b.shape().extents().first(static_cast<std::size_t>(rank_b - 2)), b.dtype());
-  ExtentList extents(broadcast_extents("matmul", batch_a, batch_b, a.dtype()).extents());
+  const Shape batch = broadcast_extents("matmul", batch_a, batch_b, a.dtype());
+  ExtentList extents(batch.extents());
   extents.push_back(a.shape()[rank_a - 2]);
   extents.push_back(b.shape()[rank_b - 1]);
   return record(kMatmulOp, {a.node(), b.node()}, extents.span(), a.dtype(), a.device());

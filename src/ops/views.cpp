@@ -63,9 +63,9 @@ Value make_view(const OpInfo& op, const Value& x, const Shape& shape, std::int64
   spec.device = x.device();
   spec.shape = shape;
   const NodePtr& base = x.node();
-  const bool of_view = base->is_view();
-  spec.view_src = of_view ? base->view_src() : base;
-  spec.offset = byte_offset + (of_view ? base->view_offset() : 0);
+  spec.view_src = base->share_view_src();
+  spec.offset = byte_offset + (spec.view_src ? base->view_offset() : 0);
+  if (!spec.view_src) spec.view_src = base;
   if (base->is_weak()) spec.flags |= kFlagWeak;
   SourceList sources{base};
   if (op.gradient != nullptr && is_floating(x.dtype()) && any_requires_grad(sources)) {
@@ -334,8 +334,9 @@ Value with_gradient(const OpInfo& op, const Value& value, std::span<const Value>
   spec.device = value.device();
   spec.shape = value.shape();
   const NodePtr& base = value.node();
-  spec.view_src = base->is_view() ? base->view_src() : base;
-  spec.offset = base->is_view() ? base->view_offset() : 0;
+  spec.view_src = base->share_view_src();
+  spec.offset = spec.view_src ? base->view_offset() : 0;
+  if (!spec.view_src) spec.view_src = base;
   if (is_floating(value.dtype()) && any_requires_grad(sources)) spec.flags |= kFlagRequiresGrad;
   return Value(make_node(std::move(spec), std::move(sources)));
 }

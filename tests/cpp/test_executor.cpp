@@ -39,6 +39,7 @@ dispatch::ExecutionGraph plan_of(const Value& value) { return plan_of({&value.no
 class FailingBackend final : public dispatch::Backend, public Allocator {
  public:
   int failing_allocations = 0;
+  bool fails_in_the_middle = false;
   int trims = 0;
   std::string unsupported;
 
@@ -53,8 +54,12 @@ class FailingBackend final : public dispatch::Backend, public Allocator {
   std::shared_ptr<dispatch::Executable> compile(dispatch::ExecutionGraph graph) override {
     return inner_->compile(std::move(graph));
   }
+  void reserve(dispatch::Executable& executable) override { inner_->reserve(executable); }
   std::shared_ptr<Submission> run(dispatch::Executable& executable,
                                   const dispatch::Bindings& bindings) override {
+    if (std::exchange(fails_in_the_middle, false)) {
+      throw dispatch::PartialRun{std::make_exception_ptr(OutOfMemoryError("[matmul] no scratch"))};
+    }
     return inner_->run(executable, bindings);
   }
   void upload(Storage& target, std::int64_t offset, std::span<const std::byte> bytes) override {
@@ -472,6 +477,22 @@ TEST(Errors, OutOfMemoryLeavesTheGraphToBeRealisedLater) {
   backend.failing_allocations = 0;
   realize(y);
   EXPECT_EQ(get_number(static_cast<std::byte*>(y->storage()->host()), DType::kF32, 1), 3);
+}
+
+TEST(Errors, AFailureWhileOverwritingPoisonsWhatWasOverwritten) {
+  FailingBackend& backend = failing_backend();
+  Value parameter = failing_leaf({1, 2});
+  Value fresh = failing_leaf({3, 4}) * 2.0;
+  backend.fails_in_the_middle = true;
+  realize(fresh);  // nothing is overwritten: it is run again
+  EXPECT_EQ(get_number(static_cast<std::byte*>(fresh->storage()->host()), DType::kF32, 1), 8);
+
+  parameter = graph::assign(parameter, parameter + 1.0);
+  const StoragePtr block = parameter->source(0)->storage();
+  backend.fails_in_the_middle = true;
+  EXPECT_THROW(realize(parameter), OutOfMemoryError);
+  EXPECT_THROW(block->wait(), OutOfMemoryError)
+      << "a value between old and new is never handed out";
 }
 
 TEST(Random, TheOrderOfReadingChangesNothing) {

@@ -193,3 +193,35 @@ def test_a_value_overwritten_before_backward(device: object) -> None:
     except vkml.AutogradError:
         return
     assert w.grad is None or w.grad.tolist() == [4]
+
+
+def test_a_second_pass_raises_whoever_else_holds_a_value(device: object) -> None:
+    for keep_alive in (True, False):
+        x = vkml.tensor([1.0, 2.0], requires_grad=True)
+        h = x * x
+        first, second = (h * h).sum(), (h + 1).sum()
+        if not keep_alive:
+            del h
+        first.backward()
+        with pytest.raises(vkml.AutogradError, match="retain_graph"):
+            second.backward()
+        np.testing.assert_array_equal(x.grad.numpy(), [4, 32])
+
+
+def test_a_pass_has_nothing_to_do_with_assignments_elsewhere(device: object) -> None:
+    other = vkml.zeros(3)
+    other.assign_(other + vkml.ones(2).gather(0, vkml.tensor([9, 0, 0])))
+    w = vkml.ones(2, requires_grad=True)
+    (w * 2).sum().backward()
+    np.testing.assert_array_equal(w.grad.numpy(), [2, 2])
+    with pytest.raises(vkml.VkmlError, match="9"):
+        other.numpy()
+
+
+def test_a_gradient_has_the_layout_of_its_leaf(device: object) -> None:
+    w = vkml.ones((3, 4), requires_grad=True)
+    x = vkml.ones((2, 5, 4))
+    (x @ w.transpose(0, 1).broadcast_to((2, 4, 3))).sum().backward()
+    assert w.grad.strides == w.strides
+    w.grad.copy_(vkml.zeros(3, 4))
+    assert w.grad.sum().item() == 0

@@ -420,6 +420,31 @@ def one_or_refused(compute: Callable[[], float]) -> bool:
         return "software Vulkan driver" in str(error)
 
 
+# Plans
+
+
+def test_a_region_with_many_results_is_split(device: object) -> None:
+    x = vkml.ones(8, 8)
+    total, s = vkml.zeros(8, 8), x
+    for _ in range(40):
+        s = s + x
+        total = total + s @ x
+    assert total.sum().item() == 64 * 8 * sum(range(2, 42))
+
+
+def test_an_empty_row_writes_nothing(device: object) -> None:
+    a = vkml.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    b = vkml.tensor([0.5, 0.6, 0.7], requires_grad=True)
+    index = vkml.tensor([0, 0, 1])
+    empty = vkml.broadcast_to(b.sum(), (0,)) + b.sum()
+    loss = vkml.sin(empty).sum() * 0.25 + vkml.sin(b.scatter_add(0, index, a)).sum() * 0.5
+    gradients = vkml.grad(loss, [a, b], create_graph=True)
+    sum((g * g).sum() for g in gradients).backward()
+    sums = np.array([3.5, 3.6, 0.7])
+    expected = 0.5 * np.cos(sums)
+    np.testing.assert_allclose(gradients[1].detach().numpy(), expected, rtol=1e-5)
+
+
 # Processes
 
 

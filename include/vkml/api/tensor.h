@@ -71,7 +71,8 @@ class Tensor {
                             DType dtype);
 
   bool is_defined() const { return slot_ != nullptr; }
-  const Shape& shape() const;
+  Shape shape() const;
+  Extents extents() const;
   int rank() const { return shape().rank(); }
   std::int64_t numel() const { return shape().numel(); }
   std::int64_t size(std::int64_t axis) const;
@@ -95,8 +96,11 @@ class Tensor {
   struct Memory {
     StoragePtr storage;
     std::int64_t offset = 0;
+    Shape shape;
   };
-  Memory memory() const;
+  /// Computes the value. With `is_exported` vkML never writes to this memory again: somebody else
+  /// reads it.
+  Memory memory(bool is_exported = false) const;
 
   // Autograd.
   bool requires_grad() const;

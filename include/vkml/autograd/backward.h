@@ -26,9 +26,9 @@ BackwardPass backward(const graph::Value& output, const graph::Value& gradient, 
 std::vector<graph::Value> gradients(const graph::Value& output, const graph::Value& gradient,
                                     std::span<const graph::Value> inputs, bool create_graph);
 
-/// Gives up the sources of visited nodes that hold their value: their memory returns, and a second
-/// backward pass raises. Nodes without a value keep theirs: they go with their last user, and
-/// somebody else's pending value may need them.
+/// A second backward pass through the visited nodes raises. Those that hold their value give up
+/// their sources, and the memory returns; those without one keep theirs, since somebody else's
+/// pending value may need them, and go with their last user.
 void release(const BackwardPass& pass);
 
 }  // namespace vkml::autograd

@@ -36,9 +36,11 @@ class Shape {
   int rank() const { return rank_; }
   std::int64_t operator[](int axis) const { return extents_[static_cast<std::size_t>(axis)]; }
   std::int64_t stride(int axis) const { return strides_[static_cast<std::size_t>(axis)]; }
-  std::span<const std::int64_t> extents() const {
+  std::span<const std::int64_t> extents() const& {
     return {extents_.data(), static_cast<std::size_t>(rank_)};
   }
+  /// Of a temporary they would dangle: name the shape first, or ask the tensor.
+  std::span<const std::int64_t> extents() const&& = delete;
   std::span<const std::int64_t> strides() const {
     return {strides_.data(), static_cast<std::size_t>(rank_)};
   }

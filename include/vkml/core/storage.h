@@ -4,10 +4,13 @@
 // lets core own the type while a backend supplies the freeing.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "vkml/core/device.h"
 
@@ -52,12 +55,18 @@ class Storage {
   std::uint64_t handle() const { return handle_; }
 
   /// The submission that writes this block last; null when it holds its value already.
-  const std::shared_ptr<Submission>& writer() const { return writer_; }
-  void set_writer(std::shared_ptr<Submission> writer) { writer_ = std::move(writer); }
+  std::shared_ptr<Submission> writer() const {
+    const std::scoped_lock lock(mutex_);
+    return writer_;
+  }
+  void set_writer(std::shared_ptr<Submission> writer) {
+    const std::scoped_lock lock(mutex_);
+    writer_ = std::move(writer);
+  }
 
   /// Waits for the writer and throws its failure.
   void wait() const {
-    if (writer_) writer_->wait();
+    if (const std::shared_ptr<Submission> last = writer()) last->wait();
   }
 
   /// Blocks the planner from writing in place: somebody outside the graph reads these bytes.
@@ -70,8 +79,9 @@ class Storage {
   void* host_;
   std::uint64_t handle_;
   Deleter deleter_;
+  mutable std::mutex mutex_;  // of writer_: the host observes while others realise
   std::shared_ptr<Submission> writer_;
-  bool exported_ = false;
+  std::atomic<bool> exported_ = false;
 };
 
 using StoragePtr = std::shared_ptr<Storage>;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,12 @@ struct DeviceInfo {
   std::vector<std::string> features;
 };
 
+/// Thrown by Backend::run() when it fails with part of the plan done: a block that the plan writes
+/// in place holds neither its old nor its new value.
+struct PartialRun {
+  std::exception_ptr cause;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -57,9 +64,14 @@ class Backend {
   /// Pure: depends on the graph alone.
   virtual std::shared_ptr<Executable> compile(ExecutionGraph graph) = 0;
 
+  /// Takes the memory that running needs beside its bindings. Throws OutOfMemoryError.
+  virtual void reserve(Executable& executable) = 0;
+
   /// Runs the whole plan. Returns the submission that writes the results, or null when they are
   /// written already. A kernel that meets a set status word writes no storage that outlives the
-  /// graph. Throws IndexError (synchronous devices), OutOfMemoryError, DeviceError.
+  /// graph. Throws IndexError (synchronous devices), with every block that
+  /// outlives the graph as it was; OutOfMemoryError and DeviceError before it wrote anything;
+  /// PartialRun around them afterwards.
   virtual std::shared_ptr<Submission> run(Executable& executable, const Bindings& bindings) = 0;
 
   /// Blocking copies between host memory and a storage; they wait for what writes the storage.

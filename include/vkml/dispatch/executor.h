@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "vkml/graph/node.h"
 
@@ -13,12 +15,27 @@ namespace vkml::dispatch {
 struct RealizeOptions {
   /// Keep what a later backward pass through these nodes would read.
   bool keep_for_backward = true;
+  /// After a bad index, let the assigned tensors of the graph show their old values. Otherwise they
+  /// stay uncomputed, and whoever reads them gets the error.
+  bool restore_after_failure = true;
 };
 
 /// Computes the roots (submits them, on devices that run ahead of the host). All must be on one
 /// device. Throws DeviceError, UnsupportedError, OutOfMemoryError, IndexError; after an error the
 /// graph is as it was and can be realised again.
 void realize(std::span<const graph::NodePtr> roots, const RealizeOptions& options = {});
+
+/// While it lives, no other thread realises anything or releases sources: a walk over a graph that
+/// threads share sees it whole. Taken by backward passes.
+class GraphLock {
+ public:
+  /// `device`: that of the graph. The other devices in use are locked too, since a graph may reach
+  /// over to them.
+  explicit GraphLock(Device device);
+
+ private:
+  std::vector<std::unique_lock<std::recursive_mutex>> locks_;
+};
 
 /// The plan that realize() would run, as text: kernels, buffers, arena, cache hit or miss.
 std::string explain(std::span<const graph::NodePtr> roots);

@@ -72,6 +72,9 @@ class Node : public std::enable_shared_from_this<Node> {
   bool is_view() const { return view_src_ != nullptr; }
   /// The root storage owner: one hop, through any chain of views.
   const NodePtr& view_src() const { return view_src_; }
+  /// The same for threads that record: they hold no device's lock, and the edge may be released
+  /// meanwhile. Null when it was, or when this is no view.
+  NodePtr share_view_src() const;
   /// Bytes from the start of the root's value.
   std::int64_t view_offset() const { return offset_; }
 
@@ -89,10 +92,11 @@ class Node : public std::enable_shared_from_this<Node> {
   /// Bytes from the start of the storage to this node's first element.
   std::int64_t storage_offset() const { return storage_offset_; }
   void bind(StoragePtr storage, std::int64_t offset);
-  void unbind();
   void mark_computed();
-  /// Gives up the sources. `by_backward` makes a later backward pass through here an error.
-  void release_sources(bool by_backward);
+  /// Makes a later backward pass through here an error, if there are sources to pass on to.
+  void mark_released();
+  /// Gives up the sources.
+  void release_sources();
 
   /// Slots (tensor handles) that show this node now: such a value is kept when it is computed.
   void add_slot() { slots_.fetch_add(1, std::memory_order_relaxed); }

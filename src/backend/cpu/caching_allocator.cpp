@@ -1,6 +1,7 @@
 #include "caching_allocator.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <bit>
@@ -28,6 +29,13 @@ void* take_from_system(std::size_t bytes) {
   if (block != nullptr) madvise(block, bytes, MADV_HUGEPAGE);  // advice: failure costs only speed
   return block;
 }
+
+// Registered when the library is loaded, so before the locks of devices, and therefore taken after
+// them: in the order in which everybody takes both.
+[[maybe_unused]] const int fork_handler =
+    pthread_atfork([] { CachingAllocator::instance().lock_for_fork(); },
+                   [] { CachingAllocator::instance().unlock_after_fork(); },
+                   [] { CachingAllocator::instance().unlock_after_fork(); });
 
 }  // namespace
 

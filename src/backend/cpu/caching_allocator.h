@@ -29,6 +29,10 @@ class CachingAllocator final : public Allocator {
   /// Bytes taken from the system: live and cached.
   std::int64_t allocated_bytes() const;
 
+  /// Around fork(): the child must not inherit a lock that a thread which it lacks holds.
+  void lock_for_fork() { mutex_.lock(); }
+  void unlock_after_fork() { mutex_.unlock(); }
+
  private:
   CachingAllocator() = default;
   void* take_cached(std::size_t block_bytes);

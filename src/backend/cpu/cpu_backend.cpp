@@ -66,6 +66,11 @@ class CpuBackend final : public dispatch::Backend {
     return std::make_shared<CpuExecutable>(std::move(graph));
   }
 
+  void reserve(Executable& executable) override {
+    const std::lock_guard lock(mutex_);
+    ensure_arena(static_cast<CpuExecutable&>(executable).graph.arena_bytes);
+  }
+
   std::shared_ptr<Submission> run(Executable& executable, const Bindings& bindings) override {
     auto& plan = static_cast<CpuExecutable&>(executable);
     const std::lock_guard lock(mutex_);
@@ -73,14 +78,18 @@ class CpuBackend final : public dispatch::Backend {
     Status status;
     const RunContext context{plan.addresses.data(), bindings.scalars.data(), &status};
     plan.rollback.save(plan.addresses, allocator());
-    for (const auto& kernel : plan.kernels) {
-      kernel->run(context);
-      if (!status.failed()) continue;
-      plan.rollback.restore(plan.addresses);
+    try {
+      for (const auto& kernel : plan.kernels) {
+        kernel->run(context);
+        if (status.failed()) break;
+      }
+    } catch (...) {
       plan.rollback.discard();
-      throw_index_error(plan.graph, status.first());
+      throw dispatch::PartialRun{std::current_exception()};
     }
+    if (status.failed()) plan.rollback.restore(plan.addresses);
     plan.rollback.discard();
+    if (status.failed()) throw_index_error(plan.graph, status.first());
     return nullptr;
   }
 
@@ -107,13 +116,16 @@ class CpuBackend final : public dispatch::Backend {
   }
 
  private:
+  void ensure_arena(std::int64_t bytes) {
+    const auto wanted = static_cast<std::size_t>(bytes);
+    if (wanted == 0 || (arena_ && arena_->bytes() >= wanted)) return;
+    arena_.reset();
+    arena_ = allocator().allocate(wanted);
+  }
+
   void place_buffers(CpuExecutable& plan, const Bindings& bindings) {
     const ExecutionGraph& graph = plan.graph;
-    if (graph.arena_bytes > 0 &&
-        (!arena_ || arena_->bytes() < static_cast<std::size_t>(graph.arena_bytes))) {
-      arena_.reset();
-      arena_ = allocator().allocate(static_cast<std::size_t>(graph.arena_bytes));
-    }
+    ensure_arena(graph.arena_bytes);
     for (std::size_t i = 0; i < graph.buffers.size(); ++i) {
       plan.addresses[i] = address_of(graph.buffers[i], bindings);
     }

@@ -46,6 +46,7 @@ class ReferenceBackend final : public dispatch::Backend {
     return std::make_shared<ReferenceExecutable>(std::move(graph));
   }
 
+  void reserve(dispatch::Executable&) override {}
   /// Everything is evaluated before anything is written: a failure leaves every storage as it was.
   std::shared_ptr<Submission> run(dispatch::Executable& executable,
                                   const Bindings& bindings) override {

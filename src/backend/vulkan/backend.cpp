@@ -120,6 +120,12 @@ std::shared_ptr<dispatch::Executable> VulkanBackend::compile(dispatch::Execution
   return executable;
 }
 
+void VulkanBackend::reserve(dispatch::Executable& executable) {
+  require_usable();
+  const std::lock_guard lock(mutex_);
+  runner_.reserve(static_cast<VulkanExecutable&>(executable));
+}
+
 std::shared_ptr<Submission> VulkanBackend::run(dispatch::Executable& executable,
                                                const dispatch::Bindings& bindings) {
   require_usable();

@@ -30,6 +30,7 @@ class VulkanBackend : public dispatch::Backend {
   bool supports(const graph::Node& node, std::string& reason) const override;
   std::int64_t scratch_bytes(const dispatch::Kernel& kernel) const override;
   std::shared_ptr<dispatch::Executable> compile(dispatch::ExecutionGraph graph) override;
+  void reserve(dispatch::Executable& executable) override;
   std::shared_ptr<Submission> run(dispatch::Executable& executable,
                                   const dispatch::Bindings& bindings) override;
   void upload(Storage& target, std::int64_t offset, std::span<const std::byte> bytes) override;

@@ -54,8 +54,8 @@ void Runner::release_arena() {
   arena_ = nullptr;
 }
 
-void Runner::ensure_arena(std::int64_t bytes) {
-  const auto needed = static_cast<std::uint64_t>(bytes);
+void Runner::reserve(const VulkanExecutable& executable) {
+  const auto needed = static_cast<std::uint64_t>(executable.arena_bytes());
   if (arena_ != nullptr && arena_->bytes >= needed) return;
   release_arena();
   arena_ = memory_->allocate(needed);
@@ -292,7 +292,7 @@ std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
 VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
                                       const dispatch::Bindings& bindings) {
   if (executable.steps().empty()) return nullptr;
-  ensure_arena(executable.arena_bytes());
+  reserve(executable);
   // Acquiring a frame settles what is done, so that its failures are known below.
   std::unique_ptr<Frame> frame = frames_.acquire();
   std::vector<VulkanSubmission::Pointer> before = dependencies(bindings);
@@ -302,13 +302,15 @@ VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
     std::memcpy(frame->scalars(), bindings.scalars.data(),
                 bindings.scalars.size() * sizeof(std::uint64_t));
   }
+  const std::uint64_t submitted_before = context_->queue().submitted();
   std::uint64_t value = 0;
   try {
     value = record_and_submit(executable, bindings, *frame, inherited);
   } catch (...) {
+    if (context_->queue().submitted() == submitted_before) throw;
     // Parts may be running: the frame must outlive them.
     context_->queue().drain(10);
-    throw;
+    throw dispatch::PartialRun{std::current_exception()};
   }
 
   for (const dispatch::Binding& input : bindings.inputs) block_of(*input.storage).last_use = value;

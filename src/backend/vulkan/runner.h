@@ -21,6 +21,8 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
+  /// Takes the arena that the executable needs.
+  void reserve(const VulkanExecutable& executable);
   VulkanSubmission::Pointer run(VulkanExecutable& executable, const dispatch::Bindings& bindings);
   /// Gives the arena back; the next run makes a new one.
   void release_arena();
@@ -32,7 +34,6 @@ class Runner {
     Block* block = nullptr;
     std::int64_t origin = 0;
   };
-  void ensure_arena(std::int64_t bytes);
   std::vector<Place> places(const VulkanExecutable& executable,
                             const dispatch::Bindings& bindings) const;
   AliasPattern alias_pattern(const dispatch::Bindings& bindings);

@@ -136,7 +136,7 @@ class Compiler {
     if (!plan_().reduces) return true;
     const PlannedOperand& store = plan_().stores[k];
     for (std::size_t i = 0; i < store.strides.size(); ++i) {
-      if (plan_().is_row[i] && plan_().extent[i] > 1 && store.strides[i] != 0) return true;
+      if (plan_().is_row[i] && plan_().extent[i] != 1 && store.strides[i] != 0) return true;
     }
     return context_[kernel_.program.outputs[k]] == Context::kElement;
   }
