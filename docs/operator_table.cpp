@@ -9,9 +9,39 @@
 
 namespace {
 
-const char* operands_of(int arity) {
-  constexpr const char* kOperands[] = {"()", "(x)", "(a, b)", "(a, b, c)"};
-  return kOperands[arity];
+using vkml::ops::ElementwiseRow;
+using vkml::ops::Operand;
+
+/// "(input, beta=1, threshold=20)"; for the formulas, x stands for one operand, a, b, ... for
+/// several.
+std::string operands_of(const ElementwiseRow& row) {
+  std::string text;
+  for (int i = 0; i < row.arity; ++i) {
+    const Operand& operand = row.operands[static_cast<std::size_t>(i)];
+    text += fmt::format("{}{}", i > 0 ? ", " : "", operand.name);
+    if (!operand.is_required()) text += fmt::format("={}", operand.default_value);
+  }
+  return text;
+}
+
+/// "[-20, 80]", and operands that differ from the first by name.
+std::string domains_of(const ElementwiseRow& row) {
+  const vkml::ops::Domain& usual = row.operands[0].domain;
+  std::string text = fmt::format("[{}, {}]", usual.low, usual.high);
+  for (int i = 1; i < row.arity; ++i) {
+    const Operand& operand = row.operands[static_cast<std::size_t>(i)];
+    if (operand.domain.low == usual.low && operand.domain.high == usual.high) continue;
+    text += fmt::format("; {} [{}, {}]", operand.name, operand.domain.low, operand.domain.high);
+  }
+  return text;
+}
+
+std::string names_of(const ElementwiseRow& row) {
+  std::string text = fmt::format("`{}({})`", row.name, operands_of(row));
+  for (const char* alias : row.aliases) {
+    if (alias != nullptr) text += fmt::format(", `{}`", alias);
+  }
+  return text;
 }
 
 const char* description_of(vkml::ops::DTypeRule rule) {
@@ -21,6 +51,8 @@ const char* description_of(vkml::ops::DTypeRule rule) {
       return "the promoted dtype";
     case DTypeRule::kFloat:
       return "the promoted dtype; integers and bools give float32";
+    case DTypeRule::kWideFloat:
+      return "float32 or float64; integers and bools give float32";
     case DTypeRule::kCompare:
     case DTypeRule::kPredicate:
     case DTypeRule::kLogical:
@@ -42,20 +74,21 @@ int main() {
       "# Elementwise operators\n\n"
       "Written by `docs/operator_table.cpp` from the rows of "
       "`include/vkml/ops/elementwise.def.h`.\n"
+      "In the second column x is the first operand; a and b are the first and the second.\n"
       "Operands broadcast as in NumPy. The error is the largest in units of the last place, in\n"
       "float32 and float64, against a reference in double precision, on the given domain; it is "
       "the\n"
       "bound of the tests on every device.\n\n"
       "| operator | meaning | result | gradient | domain | error |\n"
       "|---|---|---|---|---|---|\n");
-  for (const vkml::ops::ElementwiseRow& row : vkml::ops::elementwise_rows()) {
+  for (const ElementwiseRow& row : vkml::ops::elementwise_rows()) {
     std::string meaning(row.documentation);
     for (std::size_t at = 0; (at = meaning.find('|', at)) != std::string::npos; at += 2) {
       meaning.insert(at, 1, '\\');  // a bar would end the cell
     }
-    fmt::print("| `{}{}` | {} | {} | {} | [{}, {}] | {} |\n", row.name, operands_of(row.arity),
-               meaning, description_of(row.rule), row.gradient == nullptr ? "none" : "yes",
-               row.domain.low, row.domain.high, row.max_ulp);
+    fmt::print("| {} | {} | {} | {} | {} | {} |\n", names_of(row), meaning,
+               description_of(row.rule), row.gradient == nullptr ? "none" : "yes", domains_of(row),
+               row.max_ulp);
   }
   return 0;
 }

@@ -19,6 +19,7 @@ void bind_types(nb::module_& m);
 void bind_context(nb::module_& m);
 void bind_tensor(nb::module_& m);
 void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_structure(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_networks(nb::module_& m);
 void bind_creation(nb::module_& m);

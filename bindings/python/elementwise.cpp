@@ -1,7 +1,13 @@
-// The elementwise table in Python: a function and a method for every row, and the operators.
+// The elementwise table in Python: a function and a method for every row under each of its names,
+// and a method that changes the tensor where the result can keep its dtype (`relu_`). Keywords that
+// choose among rows (rounding_mode, approximate, ...) are overloads in keywords.cpp.
 
-#include "vkml/ops/elementwise.h"
+#include <deque>
+#include <string>
+#include <utility>
+
 #include "common.h"
+#include "vkml/ops/elementwise.h"
 
 namespace vkml::python {
 namespace {
@@ -57,39 +63,82 @@ nb::object power_operator(const Tensor& self, nb::handle exponent) {
   return nb::cast(power(self, operand_from(exponent, "pow")));
 }
 
+using ops::ElementwiseRow;
+
+template <std::size_t>
+using Handle = nb::handle;
+
+/// An argument with the operand's name and default; nanobind takes a null default for none.
+nb::arg_v argument(const ElementwiseRow& row, std::size_t index) {
+  const ops::Operand& operand = row.operands[index];
+  const nb::arg name(operand.name);
+  if (operand.is_required()) return {name, nb::object()};
+  const auto whole = static_cast<std::int64_t>(operand.default_value);
+  // A whole default leaves integer tensors what they are.
+  if (row.rule == ops::DTypeRule::kSame && static_cast<double>(whole) == operand.default_value) {
+    return {name, nb::int_(whole)};
+  }
+  return {name, nb::float_(operand.default_value)};
+}
+
+/// Names that nanobind is given must outlive the module.
+const char* name_in_place(const char* name) {
+  static std::deque<std::string> names;
+  return names.emplace_back(std::string(name) + "_").c_str();
+}
+
+bool keeps_dtype(const ElementwiseRow& row) {
+  switch (row.rule) {
+    case ops::DTypeRule::kSame:
+    case ops::DTypeRule::kFloat:
+    case ops::DTypeRule::kWideFloat:
+    case ops::DTypeRule::kBits:
+      return true;
+    default:
+      return false;
+  }
+}
+
+template <typename Signature, std::size_t... kIndex, std::size_t... kRest>
+void def_row(nb::module_& m, nb::class_<Tensor>& tensor, const ElementwiseRow& row,
+             Signature* function, std::index_sequence<kIndex...>, std::index_sequence<kRest...>) {
+  const char* const op = row.name;
+  const auto call = [function, op](Handle<kIndex>... given) {
+    return function(operand_from(given, op)...);
+  };
+  const auto method = [function, op](const Tensor& self, Handle<kRest>... given) {
+    return function(self, operand_from(given, op)...);
+  };
+  const auto in_place = [method](nb::object self, Handle<kRest>... given) {
+    Tensor& t = nb::cast<Tensor&>(self);
+    t.update_(method(t, given...));
+    return self;
+  };
+  const bool has_method =
+      row.rule != ops::DTypeRule::kSelect && row.rule != ops::DTypeRule::kRandom;
+  const auto def = [&](const char* name) {
+    m.def(name, call, argument(row, kIndex)..., row.documentation);
+    if (!has_method) return;
+    tensor.def(name, method, argument(row, kRest + 1)..., row.documentation);
+    if (keeps_dtype(row)) {
+      tensor.def(name_in_place(name), in_place, argument(row, kRest + 1)..., row.documentation);
+    }
+  };
+  def(row.name);
+  for (const char* name : row.aliases) {
+    if (name != nullptr) def(name);
+  }
+}
+
 }  // namespace
 
 void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
-  std::size_t row = 0;
   const auto rows = ops::elementwise_rows();
-  // nanobind keeps the pointer of a docstring; the table's are static.
-#define VKML_UNARY(name, ...)                                                             \
-  m.def(                                                                                  \
-      #name, [](nb::handle x) { return name(operand_from(x, #name)); }, nb::arg("input"), \
-      rows[row].documentation);                                                           \
-  tensor.def(                                                                             \
-      #name, [](const Tensor& x) { return name(x); }, rows[row++].documentation);
-#define VKML_BINARY(name, ...)                                                              \
-  m.def(                                                                                    \
-      #name,                                                                                \
-      [](nb::handle a, nb::handle b) {                                                      \
-        return name(operand_from(a, #name), operand_from(b, #name));                        \
-      },                                                                                    \
-      nb::arg("input"), nb::arg("other"), rows[row].documentation);                         \
-  tensor.def(                                                                               \
-      #name, [](const Tensor& a, nb::handle b) { return name(a, operand_from(b, #name)); }, \
-      nb::arg("other"), rows[row++].documentation);
-#define VKML_TERNARY(name, ...)                                                              \
-  m.def(                                                                                     \
-      #name,                                                                                 \
-      [](nb::handle a, nb::handle b, nb::handle c) {                                         \
-        return name(operand_from(a, #name), operand_from(b, #name), operand_from(c, #name)); \
-      },                                                                                     \
-      nb::arg("a"), nb::arg("b"), nb::arg("c"), rows[row++].documentation);
+#define VKML_ROW(arity, name, ...)                                            \
+  def_row<Tensor(VKML_PARAMETERS_##arity(Tensor))>(                           \
+      m, tensor, rows[static_cast<std::size_t>(ops::Row::name)], &vkml::name, \
+      std::make_index_sequence<arity>(), std::make_index_sequence<arity - 1>());
 #include "vkml/ops/elementwise.def.h"
-#undef VKML_UNARY
-#undef VKML_BINARY
-#undef VKML_TERNARY
 
   def_operator(tensor, "__add__", "__radd__", &add);
   def_operator(tensor, "__sub__", "__rsub__", &sub);
@@ -101,6 +150,8 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_operator(tensor, "__and__", "__rand__", &bitwise_and);
   def_operator(tensor, "__or__", "__ror__", &bitwise_or);
   def_operator(tensor, "__xor__", "__rxor__", &bitwise_xor);
+  def_operator(tensor, "__lshift__", "__rlshift__", &bitwise_left_shift);
+  def_operator(tensor, "__rshift__", "__rrshift__", &bitwise_right_shift);
   def_operator(tensor, "__eq__", nullptr, &eq);
   def_operator(tensor, "__ne__", nullptr, &ne);
   def_operator(tensor, "__lt__", nullptr, &lt);
@@ -115,6 +166,11 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_inplace(tensor, "__iand__", &bitwise_and);
   def_inplace(tensor, "__ior__", &bitwise_or);
   def_inplace(tensor, "__ixor__", &bitwise_xor);
+  def_inplace(tensor, "__ilshift__", &bitwise_left_shift);
+  def_inplace(tensor, "__irshift__", &bitwise_right_shift);
+  def_inplace(tensor, "__ifloordiv__", &floor_divide);
+  def_inplace(tensor, "__imod__", &remainder);
+  def_inplace(tensor, "__ipow__", &pow);
   tensor.def("__pow__", &power_operator, nb::is_operator());
   tensor.def(
       "__rpow__",
@@ -128,14 +184,13 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def("__abs__", [](const Tensor& x) { return abs(x); });
   tensor.def("__invert__", [](const Tensor& x) { return bitwise_not(x); });
   tensor.def(
-      "clamp",
-      [](const Tensor& x, nb::handle low, nb::handle high) {
-        Tensor result = x;
-        if (!low.is_none()) result = maximum(result, operand_from(low, "clamp"));
-        if (!high.is_none()) result = minimum(result, operand_from(high, "clamp"));
-        return result;
+      "where",
+      [](const Tensor& self, nb::handle condition, nb::handle other) {
+        return where(operand_from(condition, "where"), self, operand_from(other, "where"));
       },
-      nb::arg("min") = nb::none(), nb::arg("max") = nb::none(), "Limits to [min, max]; NaN stays.");
+      nb::arg("condition"), nb::arg("other"),
+      "This tensor where the condition holds, other elsewhere.");
+  bind_keywords(m, tensor);
 }
 
 }  // namespace vkml::python

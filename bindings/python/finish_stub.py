@@ -27,7 +27,6 @@ RETURNS = {
     "min": "typing.Any",
     "numpy": "np.ndarray[typing.Any, typing.Any]",
     "realize": "Tensor",
-    "requires_grad_": "Tensor",
     "tolist": "typing.Any",
     "__array__": "np.ndarray[typing.Any, typing.Any]",
 }
@@ -53,6 +52,11 @@ class Annotations(ast.NodeTransformer):
         return node
 
 
+def is_in_place_name(name: str) -> bool:
+    """Whether a method changes its tensor and returns it, as `relu_` does."""
+    return name.endswith("_") and not name.endswith("__")
+
+
 class Stub(ast.NodeTransformer):
     """Rewrites the annotations of functions and of variables in classes."""
 
@@ -71,7 +75,8 @@ class Stub(ast.NodeTransformer):
         returns = node.returns
         if isinstance(returns, ast.Name) and returns.id == "object":
             is_operator = node.name.startswith("__")
-            default = "Tensor" if is_operator else "object"
+            is_in_place = is_in_place_name(node.name)
+            default = "Tensor" if is_operator or is_in_place else "object"
             returns = expression(RETURNS.get(node.name, default))
         node.returns = None if returns is None else annotations.visit(returns)
         return node

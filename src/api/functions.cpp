@@ -23,35 +23,30 @@ Value on_device(const Value& value, Device device) {
   return graph::scalar_on(value, device);
 }
 
-Device operand_device(std::initializer_list<const Tensor*> operands) {
-  for (const Tensor* operand : operands) {
-    const Value value = operand->value();
-    if (value->family() != graph::Family::kScalar || !value->is_weak()) return value.device();
+Device device_of(std::span<const Value> operands) {
+  for (const Value& operand : operands) {
+    if (operand->family() != graph::Family::kScalar || !operand->is_weak()) return operand.device();
   }
-  return (*operands.begin())->device();
+  return operands[0].device();
+}
+
+template <typename... Operands>
+Tensor apply(ops::Row row, const Operands&... operands) {
+  std::array<Value, sizeof...(Operands)> values{operands.value()...};
+  const Device device = device_of(values);
+  for (Value& value : values) value = on_device(value, device);
+  return record(ops::apply_elementwise(row, values));
 }
 
 Device chosen(const std::optional<Device>& device) { return device.value_or(default_device()); }
 
 }  // namespace
 
-#define VKML_UNARY(name, ...) \
-  Tensor name(const Tensor& x) { return record(graph::name(x.value())); }
-#define VKML_BINARY(name, ...)                                                              \
-  Tensor name(const Tensor& a, const Tensor& b) {                                           \
-    const Device device = operand_device({&a, &b});                                         \
-    return record(graph::name(on_device(a.value(), device), on_device(b.value(), device))); \
-  }
-#define VKML_TERNARY(name, ...)                                                           \
-  Tensor name(const Tensor& a, const Tensor& b, const Tensor& c) {                        \
-    const Device device = operand_device({&a, &b, &c});                                   \
-    return record(graph::name(on_device(a.value(), device), on_device(b.value(), device), \
-                              on_device(c.value(), device)));                             \
+#define VKML_ROW(arity, name, ...)                        \
+  Tensor name(VKML_PARAMETERS_##arity(Tensor)) {          \
+    return apply(ops::Row::name, VKML_ARGUMENTS_##arity); \
   }
 #include "vkml/ops/elementwise.def.h"
-#undef VKML_UNARY
-#undef VKML_BINARY
-#undef VKML_TERNARY
 
 Tensor full(const Extents& extents, double value, DType dtype, std::optional<Device> device) {
   // Dense: a user may assign to it.

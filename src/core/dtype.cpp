@@ -1,11 +1,26 @@
 #include "vkml/core/dtype.h"
 
+#include <limits>
+
 namespace vkml {
 
 std::string_view name_of(DType dtype) {
   constexpr std::string_view kNames[kDTypeCount] = {"bool",    "uint8",    "int32",   "int64",
                                                     "float16", "bfloat16", "float32", "float64"};
   return kNames[static_cast<int>(dtype)];
+}
+
+double largest_number(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 65504;
+    case DType::kBF16:
+      return 0x1.fep127;
+    case DType::kF32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
 }
 
 DType promote(DType a, DType b) {

@@ -66,6 +66,9 @@ void assign_gradients(const std::pair<Value, Value>& values, std::span<Value> ou
 void assign_gradients(const std::tuple<Value, Value, Value>& values, std::span<Value> out) {
   std::tie(out[0], out[1], out[2]) = values;
 }
+void assign_gradients(const std::tuple<Value, Value, Value, Value>& values, std::span<Value> out) {
+  std::tie(out[0], out[1], out[2], out[3]) = values;
+}
 
 template <int kArity, typename Function>
 void row_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
@@ -88,9 +91,52 @@ std::int64_t call_integer_oracle(const std::int64_t* operands) {
   return call<kArity>(Function{}, operands);
 }
 
-template <int kArity, typename Program, typename Gradient, typename Oracle>
+/// The names of operands where a row states none.
+std::array<Operand, kMaxOperands> usual_operands(int arity, Domain domain) {
+  std::array<Operand, kMaxOperands> operands{};
+  operands[0] = {"input", domain};
+  if (arity == 2) operands[1] = {"other", domain};
+  return operands;
+}
+
+struct Operands {
+  std::array<Operand, kMaxOperands> stated;
+};
+/// An operand by its name alone has the row's domain.
+struct StatedOperand {
+  StatedOperand(const char* name) : operand{name, {0, 0}} {}  // NOLINT(google-explicit-constructor)
+  StatedOperand(const char* name, Domain domain, double default_value = Operand::kRequired)
+      : operand{name, domain, default_value} {}
+  Operand operand;
+};
+template <typename... Stated>
+Operands operands(const Stated&... stated) {
+  return {{StatedOperand(stated).operand...}};
+}
+StatedOperand operand(const char* name, Domain domain, double default_value = Operand::kRequired) {
+  return {name, domain, default_value};
+}
+
+struct Alias {
+  const char* name;
+};
+Alias alias(const char* name) { return {name}; }
+
+void apply_option(ElementwiseRow& row, const Operands& option) {
+  const Domain usual = row.operands[0].domain;
+  row.operands = option.stated;
+  for (Operand& operand : row.operands) {
+    if (operand.domain.low == operand.domain.high) operand.domain = usual;
+  }
+}
+void apply_option(ElementwiseRow& row, const Alias& option) {
+  row.aliases[row.aliases[0] == nullptr ? 0 : 1] = option.name;
+}
+
+template <int kArity, typename Program, typename Gradient, typename Oracle, typename... Options>
 ElementwiseRow make_row(const char* name, const char* documentation, DTypeRule rule, Program,
-                        Gradient, Oracle, Domain domain, double max_ulp) {
+                        Gradient, Oracle, Domain domain, double max_ulp,
+                        const Options&... options) {
   ElementwiseRow row{};
   row.name = name;
   row.documentation = documentation;
@@ -108,44 +154,28 @@ ElementwiseRow make_row(const char* name, const char* documentation, DTypeRule r
   // A generic formula has a meaning of its own in integers; one in double alone has not.
   constexpr bool is_generic = !requires { &Oracle::operator(); };
   if constexpr (is_generic) row.integer_oracle = &call_integer_oracle<kArity, Oracle>;
-  row.domain = domain;
   row.max_ulp = max_ulp;
+  row.operands = usual_operands(kArity, domain);
+  (apply_option(row, options), ...);
   return row;
 }
 
 #define NONE \
   NoGradient {}
-#define VKML_UNARY(name, documentation, rule, ...) \
-  make_row<1>(#name, documentation, DTypeRule::rule, __VA_ARGS__),
-#define VKML_BINARY(name, documentation, rule, ...) \
-  make_row<2>(#name, documentation, DTypeRule::rule, __VA_ARGS__),
-#define VKML_TERNARY(name, documentation, rule, ...) \
-  make_row<3>(#name, documentation, DTypeRule::rule, __VA_ARGS__),
+#define VKML_ROW(arity, name, documentation, rule, ...) \
+  make_row<arity>(#name, documentation, DTypeRule::rule, __VA_ARGS__),
 const ElementwiseRow kRows[] = {
 #include "vkml/ops/elementwise.def.h"
 };
-#undef VKML_UNARY
-#undef VKML_BINARY
-#undef VKML_TERNARY
 #undef NONE
+constexpr std::size_t kRowCount = std::size(kRows);
 
-enum Row : int {
-#define VKML_UNARY(name, ...) k_##name,
-#define VKML_BINARY(name, ...) k_##name,
-#define VKML_TERNARY(name, ...) k_##name,
-#include "vkml/ops/elementwise.def.h"
-#undef VKML_UNARY
-#undef VKML_BINARY
-#undef VKML_TERNARY
-  kRowCount
-};
-
-const graph::OpInfo& info_of(int row) {
+const graph::OpInfo& info_of(Row row) {
   static const auto kInfos = [] {
     std::array<graph::OpInfo, kRowCount> infos{};
-    for (int i = 0; i < kRowCount; ++i) {
-      infos[static_cast<std::size_t>(i)] = {kRows[i].name, graph::Family::kElementwise, i,
-                                            kRows[i].gradient};
+    for (std::size_t i = 0; i < kRowCount; ++i) {
+      infos[i] = {kRows[i].name, graph::Family::kElementwise, static_cast<int>(i),
+                  kRows[i].gradient};
     }
     return infos;
   }();
@@ -155,6 +185,13 @@ const graph::OpInfo& info_of(int row) {
 DType operand_dtype(const ElementwiseRow& row, DType promoted) {
   switch (row.rule) {
     case DTypeRule::kFloat:
+      return is_floating(promoted) ? promoted : kDefaultFloat;
+    case DTypeRule::kWideFloat:
+      if (is_floating(promoted) && size_of(promoted) == 2) {
+        throw DTypeError(
+            fmt::format("[{}] takes float32 and float64, not {}. Convert it: x.float()", row.name,
+                        name_of(promoted)));
+      }
       return is_floating(promoted) ? promoted : kDefaultFloat;
     case DTypeRule::kLogical:
       return DType::kBool;
@@ -243,7 +280,7 @@ GradientReads probe_gradient(const ElementwiseRow& row) {
   std::vector<Value> operands;
   for (int i = 0; i < row.arity; ++i) operands.push_back(leaf());
   if (row.rule == DTypeRule::kSelect) operands[0] = graph::scalar(1, DType::kBool, kCpu);
-  const Value output = apply_elementwise(static_cast<int>(&row - kRows), operands);
+  const Value output = apply_elementwise(static_cast<Row>(&row - kRows), operands);
   // A stand-in for the output, whose own edges are cut before the operands are looked for.
   graph::NodeSpec spec;
   spec.op = &output->op();
@@ -284,8 +321,8 @@ GradientReads gradient_reads(const graph::OpInfo& op) {
   return entry.reads;
 }
 
-Value apply_elementwise(int row_index, std::span<const Value> operands) {
-  const ElementwiseRow& row = kRows[row_index];
+Value apply_elementwise(Row which, std::span<const Value> operands) {
+  const ElementwiseRow& row = kRows[static_cast<std::size_t>(which)];
   check_devices(row.name, operands);
   // A choice's condition takes no part in promotion.
   const std::size_t first = row.rule == DTypeRule::kSelect ? 1 : 0;
@@ -320,10 +357,10 @@ Value apply_elementwise(int row_index, std::span<const Value> operands) {
     }
   }
   // Reports an operator that the dtype does not have now, not when the value is observed.
-  program_of(info_of(row_index), compute_type(dtype));
+  program_of(info_of(which), compute_type(dtype));
 
   graph::NodeSpec spec;
-  spec.op = &info_of(row_index);
+  spec.op = &info_of(which);
   spec.dtype = result;
   spec.device = operands[0].device();
   spec.shape = shape;
@@ -338,23 +375,19 @@ Value apply_elementwise(int row_index, std::span<const Value> operands) {
 
 namespace vkml::graph {
 
-#define VKML_UNARY(name, ...) \
-  Value name(const Value& x) { return ops::apply_elementwise(ops::k_##name, std::span(&x, 1)); }
-#define VKML_BINARY(name, ...)                              \
-  Value name(const Value& a, const Value& b) {              \
-    const std::array<Value, 2> operands{a, b};              \
-    return ops::apply_elementwise(ops::k_##name, operands); \
-  }                                                         \
-  Value name(const Value& a, double b) { return name(a, weak_scalar(b, a.device())); }
-#define VKML_TERNARY(name, ...)                                \
-  Value name(const Value& a, const Value& b, const Value& c) { \
-    const std::array<Value, 3> operands{a, b, c};              \
-    return ops::apply_elementwise(ops::k_##name, operands);    \
+#define VKML_ROW(arity, name, ...)                                   \
+  Value name(VKML_PARAMETERS_##arity(Value)) {                       \
+    const std::array<Value, arity> operands{VKML_ARGUMENTS_##arity}; \
+    return ops::apply_elementwise(ops::Row::name, operands);         \
   }
 #include "vkml/ops/elementwise.def.h"
-#undef VKML_UNARY
-#undef VKML_BINARY
-#undef VKML_TERNARY
+#define VKML_ROW(arity, name, ...) VKML_WITH_NUMBER_##arity(name)
+#define VKML_WITH_NUMBER_1(name)
+#define VKML_WITH_NUMBER_2(name) \
+  Value name(const Value& a, double b) { return name(a, weak_scalar(b, a.device())); }
+#define VKML_WITH_NUMBER_3(name)
+#define VKML_WITH_NUMBER_4(name)
+#include "vkml/ops/elementwise.def.h"
 
 Value operator+(const Value& a, const Value& b) { return add(a, b); }
 Value operator-(const Value& a, const Value& b) { return sub(a, b); }

@@ -214,12 +214,14 @@ Expr operator|(const Expr& a, const Expr& b) { return binary(Opcode::kOr, a, b);
 Expr operator^(const Expr& a, const Expr& b) { return binary(Opcode::kXor, a, b); }
 Expr operator~(const Expr& a) { return a.emit(Opcode::kNot, a.type()); }
 Expr operator<<(const Expr& a, const Expr& count) {
+  require(a.type() != ScalarType::kBool, "a shift", a);
   const int bits = width(a.type());
   if (is_constant_within(count, bits)) return binary(Opcode::kShiftLeft, a, count);
   const Expr inside = count & (bits - 1);
   return select(inside == count, binary(Opcode::kShiftLeft, a, inside), a.constant(0));
 }
 Expr operator>>(const Expr& a, const Expr& count) {
+  require(a.type() != ScalarType::kBool, "a shift", a);
   const int bits = width(a.type());
   if (is_constant_within(count, bits)) return binary(Opcode::kShiftRight, a, count);
   const Expr inside = count & (bits - 1);

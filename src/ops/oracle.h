@@ -55,6 +55,17 @@ inline std::int64_t remainder(std::int64_t a, std::int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
+inline double trunc_divide(double a, double b) {
+  if (b == 0 || std::isinf(a)) return a / b;
+  return (a - std::fmod(a, b)) / b;
+}
+inline std::int64_t trunc_divide(std::int64_t a, std::int64_t b) {
+  if (b == 0) return 0;
+  return b == -1 ? neg(a) : a / b;
+}
+inline double fmod(double a, double b) { return std::fmod(a, b); }
+inline std::int64_t fmod(std::int64_t a, std::int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+
 inline double pow(double a, double b) { return std::pow(a, b); }
 inline std::int64_t pow(std::int64_t a, std::int64_t b) {
   if (b < 0) return a == 1 ? 1 : (a == -1 ? (b % 2 != 0 ? -1 : 1) : 0);
@@ -98,6 +109,113 @@ std::int64_t bits(std::int64_t a, std::int64_t b, Operation operation) {
 template <typename Operation>
 double bits(double a, double b, Operation operation) {
   return static_cast<double>(operation(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
+}
+
+/// Counts are those of i32 and i64 alike: past 31, nothing of an i32 is left in its low half.
+inline std::int64_t shift_left(std::int64_t a, std::int64_t b) {
+  return b < 0 || b > 63 ? 0 : i(u(a) << b);
+}
+inline double shift_left(double a, double b) { return std::ldexp(a, static_cast<int>(b)); }
+inline std::int64_t shift_right(std::int64_t a, std::int64_t b) {
+  return a >> (b < 0 || b > 63 ? 63 : b);
+}
+inline double shift_right(double a, double b) {
+  return std::floor(std::ldexp(a, -static_cast<int>(b)));
+}
+
+inline double logaddexp(double a, double b) {
+  const double larger = maximum(a, b);
+  if (std::isinf(larger)) return larger;
+  const long double rest = std::fabs(static_cast<long double>(a) - b);
+  return static_cast<double>(larger + std::log1p(std::exp(-rest)));
+}
+
+/// Newton's steps from Winitzki's approximation, on erf near 0 and on erfc in the tail.
+inline double erfinv(double x) {
+  if (!(std::fabs(x) < 1)) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return std::fabs(x) == 1 ? std::copysign(infinity, x)
+                             : std::numeric_limits<double>::quiet_NaN();
+  }
+  const long double a = std::fabs(static_cast<long double>(x));
+  const long double w = std::log1p(-a * a);
+  const long double t = 2 / (3.14159265358979323846L * 0.147L) + w / 2;
+  long double y = std::sqrt(std::sqrt(t * t - w / 0.147L) - t);
+  if (a < 1e-3L) y = a * 0.88622692545275801365L;
+  for (int step = 0; step < 5; ++step) {
+    const long double residual = a < 0.5L ? std::erf(y) - a : (1 - a) - std::erfc(y);
+    y -= residual * 0.88622692545275801364908L * std::exp(y * y);
+  }
+  return static_cast<double>(std::copysign(y, static_cast<long double>(x)));
+}
+
+/// The n-th derivative of digamma (n > 0) by the recurrence up to 40 and the asymptotic series
+/// there (Abramowitz and Stegun 6.4.6 and 6.4.11); poles are infinite.
+inline double polygamma(int n, double x) {
+  long double factorial = 1;  // n!
+  for (int j = 2; j <= n; ++j) factorial *= j;
+  const long double sign = n % 2 != 0 ? 1 : -1;
+  if (x <= 0 && x == std::floor(x)) {
+    return static_cast<double>(sign * std::numeric_limits<long double>::infinity());
+  }
+  long double z = x;
+  long double sum = 0;
+  for (; z < 40; z += 1) sum += factorial / std::pow(z, static_cast<long double>(n + 1));
+  constexpr long double kBernoulli[] = {1 / 6.0L, -1 / 30.0L, 1 / 42.0L, -1 / 30.0L, 5 / 66.0L};
+  long double tail = factorial / n / std::pow(z, static_cast<long double>(n)) +
+                     factorial / 2 / std::pow(z, static_cast<long double>(n + 1));
+  for (int k = 1; k <= 5; ++k) {
+    long double rising = 1;
+    for (int j = 1; j < n; ++j) rising *= 2 * k + j;
+    tail += kBernoulli[k - 1] * rising / std::pow(z, static_cast<long double>(2 * k + n));
+  }
+  return static_cast<double>(sign * (sum + tail));
+}
+inline double digamma(double x) {
+  if (x == 0) return -1 / x;
+  if (x < 0 && x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
+  long double z = x;
+  long double sum = 0;
+  for (; z < 40; z += 1) sum -= 1 / z;
+  const long double w = 1 / (z * z);
+  const long double series =
+      w * (1 / 12.0L - w * (1 / 120.0L - w * (1 / 252.0L - w * (1 / 240.0L - w / 132))));
+  return static_cast<double>(sum + (std::log(z) - 1 / (2 * z) - series));
+}
+
+/// x - tanh(x), near 0 as (x cosh(x) - sinh(x)) / cosh(x), whose series has positive terms.
+inline double tanhshrink(double x) {
+  const long double wide = x;
+  if (std::fabs(x) >= 1) return static_cast<double>(wide - std::tanh(wide));
+  long double term = wide;  // x^(2k + 1) / (2k + 1)!
+  long double sum = 0;
+  for (int k = 1; k < 15; ++k) {
+    term *= wide * wide / (2 * k * (2 * k + 1));
+    sum += 2 * k * term;
+  }
+  return static_cast<double>(sum / std::cosh(wide));
+}
+
+inline double sinc(double x) {
+  if (x == 0) return 1;
+  constexpr long double kPi = 3.14159265358979323846264L;
+  const long double a = std::fabs(static_cast<long double>(x));
+  const long double nearest = std::nearbyint(a);
+  const long double sine = std::sin(kPi * (a - nearest)) / (kPi * a);
+  return static_cast<double>(std::fmod(nearest, 2.0L) == 0 ? sine : -sine);
+}
+
+/// The power series of the modified Bessel functions, whose terms are all positive.
+inline double bessel_i(int order, double x) {
+  if (std::fabs(x) > 720) return order == 0 ? std::fabs(x) * INFINITY : x * INFINITY;
+  const long double square = static_cast<long double>(x) * x / 4;
+  long double term = order == 0 ? 1 : x / 2.0L;
+  long double sum = 0;
+  for (int k = 1; k < 1000 && std::fabs(term) > std::fabs(sum) * 1e-22L; ++k) {
+    sum += term;
+    term *= square / (static_cast<long double>(k) * (k + order));
+  }
+  return x != x ? x : static_cast<double>(sum);
 }
 
 /// Philox-4x32-10 as published, with the counter (index, 0, 0, 0).

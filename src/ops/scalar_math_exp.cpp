@@ -58,15 +58,6 @@ ExpCore exp_core(const Expr& x) {
   return {integer, fma(series, r * r, r)};
 }
 
-/// A value that is not negative, with the sign of x; NaN stays.
-Expr with_sign_of(const Expr& x, const Expr& magnitude) {
-  const ScalarType integer = integer_of(x);
-  const std::int64_t sign = is_f32(x) ? std::numeric_limits<std::int32_t>::min()
-                                      : std::numeric_limits<std::int64_t>::min();
-  const Expr bits = bitcast(magnitude, integer) | (bitcast(x, integer) & x.bits_of(integer, sign));
-  return bitcast(bits, x.type());
-}
-
 }  // namespace
 
 ExpParts exp_parts(const Expr& x) {
@@ -285,7 +276,7 @@ Expr tanh(const Expr& x) {
   const ExpCore core = exp_core(magnitude + magnitude);
   const Expr scale = power_of_two(core.n, x);
   const Expr e = fma(scale, core.p, scale - 1.0);
-  return with_sign_of(x, e / (e + 2.0));
+  return copysign(e / (e + 2.0), x);
 }
 
 Expr sinh(const Expr& x) {
@@ -305,5 +296,82 @@ Expr cosh(const Expr& x) {
 }
 
 Expr sigmoid(const Expr& x) { return x.constant(1.0) / one_plus_exp(-x); }
+
+Expr asinh(const Expr& x) {
+  const Expr a = abs(x);
+  const Expr square = a * a;
+  const Expr middle = log1p(a + square / (sqrt(square + 1.0) + 1.0));
+  // Past the square root of what the type resolves, 1 does not count beside x^2.
+  const double large = is_f32(x) ? 1e6 : 1e10;
+  return copysign(select(a < large, middle, log(a) + kLn2), x);
+}
+
+Expr acosh(const Expr& x) {
+  const Expr t = x - 1.0;
+  const Expr middle = log1p(t + sqrt(fma(t, t, t + t)));
+  const double large = is_f32(x) ? 1e6 : 1e10;
+  const Expr value = select(x < large, middle, log(x) + kLn2);
+  return select(x >= 1.0, value, x.constant(kNan));
+}
+
+Expr atanh(const Expr& x) {
+  const Expr a = abs(x);
+  return copysign(log1p((a + a) / (1.0 - a)) * 0.5, x);
+}
+
+Expr logaddexp(const Expr& a, const Expr& b) {
+  const Expr larger = maximum(a, b);
+  const Expr correction = log1p(exp(-abs(a - b)));
+  // Equal infinities have no difference.
+  return larger + select(is_inf(larger), larger.constant(0.0), correction);
+}
+
+Expr logaddexp2(const Expr& a, const Expr& b) {
+  const Expr larger = maximum(a, b);
+  const Expr correction = log1p(exp2(-abs(a - b))) * kLog2E;
+  return larger + select(is_inf(larger), larger.constant(0.0), correction);
+}
+
+Expr logit(const Expr& x) {
+  // Around 1/2, 2 x - 1 is exact: log(x / (1 - x)) = 2 atanh(2 x - 1).
+  const Expr s = fma(x, x.constant(2.0), x.constant(-1.0));
+  const Expr series = fma(s + s, atanh_series(s * s), s + s);
+  const double reach = 0.17;
+  return select(abs(s) < reach, series, log(x / (1.0 - x)));
+}
+
+Expr tanhshrink(const Expr& x) {
+  const Expr z = x * x;
+  const Expr series =
+      is_f32(x)
+          ? horner(z, {-1.42793188e-4, 9.235008463e-4, -0.003206803387, 0.008697847593,
+                       -0.02182954884, 0.05396341475, -0.1333331066, 0.3333333316})
+          : horner(z, {-2.515502365938210575e-8, 2.633077223295933462e-7, -1.37918144990833416e-6,
+                       4.98776031752034667e-6, -1.460613167671537848e-5, 3.838960789314733313e-5,
+                       -9.646277743313181427e-5, 2.389570522873822522e-4, -5.899792946300051656e-4,
+                       0.001455824692096494197, -0.003592126679366341199, 0.008863235404578282485,
+                       -0.02186948852912909013, 0.05396825396804637585, -0.1333333333333309007,
+                       0.3333333333333333286});
+  return select(abs(x) < 1.0, series * z * x, x - tanh(x));
+}
+
+Expr softplus(const Expr& x, const Expr& beta, const Expr& threshold) {
+  const Expr scaled = x * beta;
+  const Expr e = exp(-abs(scaled));
+  // What rounding took from the product counts in the exponential.
+  const Expr lost = fma(x, beta, -scaled);
+  const Expr corrected = select(e == 0.0, e, fma(e, select(scaled < 0.0, lost, -lost), e));
+  const Expr value = (max_number(x.constant(0), scaled) + log1p(corrected)) / beta;
+  return select(scaled > threshold, x, value);
+}
+
+Expr mish(const Expr& x) {
+  // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2), which is 1 from where e^2 hides the 2.
+  const double saturated = is_f32(x) ? 20.0 : 40.0;
+  const Expr e = exp(min_number(x.constant(saturated), x));
+  const Expr n = e * (e + 2.0);
+  const Expr vanishes = x == -kInfinity;
+  return select(vanishes, x.constant(-0.0), x * (n / (n + 2.0)));
+}
 
 }  // namespace vkml::ops

@@ -20,6 +20,9 @@ inline Expr horner(const Expr& x, std::initializer_list<double> coefficients) {
   return result;
 }
 
+/// Below this, sin(pi x) is pi x.
+inline double nearly_linear(const Expr& x) { return is_f32(x) ? 1e-4 : 7e-9; }
+
 /// 2^n for an integer n within the normal exponents.
 Expr power_of_two(const Expr& n, const Expr& like);
 
@@ -33,8 +36,10 @@ Split split_exponent(const Expr& x);
 /// atanh's series past its first term: (atanh(s) - s) / s for z = s * s, |s| <= 0.1716.
 Expr atanh_series(const Expr& z);
 
-/// cos(2 pi x) for x in [0, 1], without the rounding of a product with pi before the reduction.
+/// cos(2 pi x) and sin(2 pi x) for |x| below 2^22, without the rounding of a product with pi before
+/// the reduction.
 Expr cos_of_turns(const Expr& x);
+Expr sin_of_turns(const Expr& x);
 
 /// exp(x) - 1 = scale * (1 + p) - 1 with p = expm1(r); two factors reach every exponent.
 struct ExpParts {

@@ -1,4 +1,5 @@
-// The error function, comparisons that respect NaN, Python's division, random bits.
+// The error function, comparisons that respect NaN, signs and bits of floats, division with
+// rounding, random bits.
 
 #include <limits>
 
@@ -95,6 +96,63 @@ Expr minimum(const Expr& a, const Expr& b) {
   return is_floating(a.type()) ? select(a != a, a, smaller) : smaller;
 }
 
+Expr fmax(const Expr& a, const Expr& b) {
+  // max_number gives b when either is NaN: right for a NaN in a, wrong for one in b.
+  const Expr larger = max_number(a, b);
+  return is_floating(a.type()) ? select(b != b, a, larger) : larger;
+}
+
+Expr fmin(const Expr& a, const Expr& b) {
+  const Expr smaller = min_number(a, b);
+  return is_floating(a.type()) ? select(b != b, a, smaller) : smaller;
+}
+
+Expr signbit(const Expr& x) {
+  if (x.type() == ScalarType::kBool) return x.constant_of(ScalarType::kBool, 0);
+  if (!is_floating(x.type())) return x < 0;
+  const Expr bits = bitcast(x, integer_of(x));
+  return bits < 0;
+}
+
+Expr copysign(const Expr& magnitude, const Expr& sign) {
+  const ScalarType integer = integer_of(sign);
+  const std::int64_t mask = is_f32(sign) ? std::numeric_limits<std::int32_t>::min()
+                                         : std::numeric_limits<std::int64_t>::min();
+  const Expr sign_bit = sign.bits_of(integer, mask);
+  const Expr bits = bitcast(abs(magnitude), integer) | (bitcast(sign, integer) & sign_bit);
+  return bitcast(bits, sign.type());
+}
+
+Expr nextafter(const Expr& from, const Expr& to) {
+  const ScalarType integer = integer_of(from);
+  const Expr bits = bitcast(from, integer);
+  // Bits count up away from 0.
+  const Expr outward = (to > from) ^ (bits < 0);
+  const Expr next = bitcast(select(outward, bits + 1, bits - 1), from.type());
+  const Expr smallest = copysign(bitcast(from.bits_of(integer, 1), from.type()), to);
+  const Expr moved = select(from == 0.0, smallest, next);
+  const Expr value = select(from == to, to, moved);
+  return select(is_nan(from), from, select(is_nan(to), to, value));
+}
+
+Expr hypot(const Expr& a, const Expr& b) {
+  const Expr larger = max_number(abs(a), abs(b));
+  const ScalarType integer = integer_of(a);
+  // Both are scaled by a power of two, so that squares neither overflow nor vanish.
+  const int mantissa_bits = is_f32(a) ? 23 : 52;
+  const int bias = is_f32(a) ? 127 : 1023;
+  const Expr exponent = bitcast(larger, integer) >> mantissa_bits;
+  const Expr n =
+      max_number(exponent.constant(2), min_number(exponent.constant(2 * bias - 2), exponent));
+  const Expr scale = bitcast(n << mantissa_bits, a.type());
+  const Expr inverse = bitcast((2 * bias - n) << mantissa_bits, a.type());
+  const Expr x = a * inverse;
+  const Expr y = b * inverse;
+  const Expr value = sqrt(fma(x, x, y * y)) * scale;
+  const Expr infinite = is_inf(a) | is_inf(b);
+  return select(infinite, a.constant(std::numeric_limits<double>::infinity()), value);
+}
+
 Expr sign(const Expr& x) {
   if (x.type() == ScalarType::kBool) return x;
   const Expr value = select(x > 0, x.constant(1), select(x < 0, x.constant(-1), x.constant(0)));
@@ -103,28 +161,33 @@ Expr sign(const Expr& x) {
 
 namespace {
 
-/// Quotient and remainder of floats toward minus infinity. The remainder of a quotient rounded to
-/// the nearest integer is at most half of b, so one fma gives it exactly even where division is not
-/// correctly rounded. A second step repairs quotients with more bits than the type; past what two
-/// steps reach the remainder is 0.
-struct FloorDivision {
+/// Quotient and remainder of floats, the remainder with the sign of `sign`: b's for Python's
+/// division, a's for C's. The remainder of a quotient rounded to the nearest integer is at most
+/// half of b, so one fma gives it exactly even where division is not correctly rounded. A second
+/// step repairs quotients with more bits than the type; past what two steps reach the remainder is
+/// 0.
+struct FloatDivision {
   Expr quotient, remainder;
 };
-FloorDivision divide_floats(const Expr& a, const Expr& b) {
+FloatDivision divide_floats(const Expr& a, const Expr& b, const Expr& sign) {
   const Expr ratio = a / b;
   const Expr first = round_even(ratio);
   const Expr rest = fma(-first, b, a);
   const Expr second = round_even(rest / b);
   const Expr last = fma(-second, b, rest);
-  const Expr opposite = (last != 0.0) & ((last < 0.0) ^ (b < 0.0));
-  const Expr quotient = first + select(opposite, second - 1.0, second);
-  const Expr remainder = select(opposite, last + b, last);
+  const auto is_opposite = [&](const Expr& x) { return (x != 0.0) & ((x < 0.0) ^ (sign < 0.0)); };
+  const Expr opposite = is_opposite(last);
+  // One step further, in the direction that gives the remainder its sign.
+  const Expr divisor = copysign(b, sign);
+  const Expr step = select((b < 0.0) ^ (sign < 0.0), b.constant(1), b.constant(-1));
+  const Expr quotient = first + select(opposite, second + step, second);
+  const Expr remainder = select(opposite, last + divisor, last);
 
   const double reach = is_f32(a) ? 0x1p46 : 0x1p104;
   const Expr a_finite = ~is_inf(a) & ~is_nan(a);
   const Expr huge = a_finite & (b != 0.0) & (abs(first) >= reach);
   const Expr infinite_b = is_inf(b) & a_finite;
-  const Expr below = (a != 0.0) & ((a < 0.0) ^ (b < 0.0));
+  const Expr below = is_opposite(a);
   const Expr zero = a.constant(0);
   const Expr large_quotient = select(huge, first, select(b == 0.0, ratio, quotient));
   return {select(infinite_b, select(below, a.constant(-1), zero), large_quotient),
@@ -133,8 +196,19 @@ FloorDivision divide_floats(const Expr& a, const Expr& b) {
 
 }  // namespace
 
+Expr trunc_divide(const Expr& a, const Expr& b) {
+  if (!is_floating(a.type())) return a / b;
+  const Expr ratio = a / b;
+  return select(is_inf(a), ratio, copysign(divide_floats(a, b, a).quotient, ratio));
+}
+
+Expr fmod(const Expr& a, const Expr& b) {
+  if (!is_floating(a.type())) return remainder_truncated(a, b);
+  return copysign(divide_floats(a, b, a).remainder, a);
+}
+
 Expr floor_divide(const Expr& a, const Expr& b) {
-  if (is_floating(a.type())) return divide_floats(a, b).quotient;
+  if (is_floating(a.type())) return divide_floats(a, b, b).quotient;
   const Expr quotient = a / b;
   const Expr rest = remainder_truncated(a, b);
   const Expr adjust = (rest != 0) & ((rest < 0) ^ (b < 0));
@@ -142,7 +216,7 @@ Expr floor_divide(const Expr& a, const Expr& b) {
 }
 
 Expr remainder(const Expr& a, const Expr& b) {
-  if (is_floating(a.type())) return divide_floats(a, b).remainder;
+  if (is_floating(a.type())) return divide_floats(a, b, b).remainder;
   const Expr rest = remainder_truncated(a, b);
   const Expr adjust = (rest != 0) & ((rest < 0) ^ (b < 0));
   return select(adjust, rest + b, rest);

@@ -1,4 +1,4 @@
-// sin, cos, tan, atan.
+// sin, cos, tan and their inverses.
 
 #include <limits>
 
@@ -69,11 +69,24 @@ Expr cos(const Expr& x) {
   return sin_of(reduced.r, reduced.quadrant + 1);
 }
 
-Expr cos_of_turns(const Expr& x) {
+namespace {
+/// x turns as a quadrant and an angle in [-pi/4, pi/4].
+Reduced reduce_turns(const Expr& x) {
   constexpr double kTwoPi = 6.28318530717958647692;
   const Expr quarters = round_even(x * 4.0);
   const Expr fraction = fma(quarters, x.constant(-0.25), x);
-  return sin_of(fraction * kTwoPi, convert(quarters, integer_of(x)) + 1);
+  return {fraction * kTwoPi, convert(quarters, integer_of(x))};
+}
+}  // namespace
+
+Expr cos_of_turns(const Expr& x) {
+  const Reduced reduced = reduce_turns(x);
+  return sin_of(reduced.r, reduced.quadrant + 1);
+}
+
+Expr sin_of_turns(const Expr& x) {
+  const Reduced reduced = reduce_turns(x);
+  return sin_of(reduced.r, reduced.quadrant);
 }
 
 Expr tan(const Expr& x) {
@@ -105,6 +118,57 @@ Expr atan(const Expr& x) {
   const Expr angle = select(upper, reduced + kHalfPi / 2, reduced);
   const Expr value = select(large, x.constant(kHalfPi) - angle, angle);
   return select(x < 0.0, -value, select(x == 0.0, x, value));
+}
+
+namespace {
+/// asin(s) for |s| <= 1/2.
+Expr asin_series(const Expr& x) {
+  const Expr z = x * x;
+  const Expr series =
+      is_f32(x)
+          ? horner(z, {0.0336908472, 0.01714923836, 0.03110066274, 0.04459940153, 0.07500094543,
+                       0.1666666634})
+          : horner(z, {0.02961201126495512036, -0.01924167174674304065, 0.01955451333612337895,
+                       0.003044879909455677396, 0.009319560794767446296, 0.009621842970100281018,
+                       0.01156645961212166857, 0.01396378001220356964, 0.01735281654032549499,
+                       0.02237215744350722242, 0.03038194447553233999, 0.0446428571425518929,
+                       0.07500000000000117751, 0.1666666666666666659});
+  return fma(series * z, x, x);
+}
+}  // namespace
+
+Expr asin(const Expr& x) {
+  constexpr double kHalfPi = 1.57079632679489661923;
+  const Expr a = abs(x);
+  const Expr outer = a > 0.5;
+  // asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)); past 1 the root is NaN.
+  const Expr inner = asin_series(select(outer, sqrt((1.0 - a) * 0.5), a));
+  return copysign(select(outer, fma(inner, x.constant(-2.0), x.constant(kHalfPi)), inner), x);
+}
+
+Expr acos(const Expr& x) {
+  constexpr double kPi = 3.14159265358979323846;
+  const Expr a = abs(x);
+  const Expr outer = a > 0.5;
+  const Expr inner = asin_series(select(outer, sqrt((1.0 - a) * 0.5), x));
+  const Expr twice = inner + inner;
+  const Expr end = select(x < 0.0, kPi - twice, twice);
+  // pi/2 in two parts: what the first lacks counts where the angle is small.
+  const double low = is_f32(x) ? -4.37113900018624283e-8 : 6.12323399573676603587e-17;
+  const double high = is_f32(x) ? 1.57079637050628662109375 : 1.57079632679489655800e+00;
+  return select(outer, end, high - (inner - low));
+}
+
+Expr atan2(const Expr& y, const Expr& x) {
+  constexpr double kPi = 3.14159265358979323846;
+  const Expr both_infinite = is_inf(y) & is_inf(x);
+  const Expr ratio = select(both_infinite, x.constant(1.0), abs(y) / abs(x));
+  // 0 / 0: the angle of (0, 0) is that of (1, 0).
+  const Expr angle = select(y == 0.0, x.constant(0.0), atan(ratio));
+  const double low = is_f32(x) ? -8.74227800037248566e-8 : 1.22464679914735317636e-16;
+  const double high = is_f32(x) ? 3.1415927410125732421875 : kPi;
+  const Expr turned = select(signbit(x), high - (angle - low), angle);
+  return select(is_nan(y), y, select(is_nan(x), x, copysign(turned, y)));
 }
 
 }  // namespace vkml::ops

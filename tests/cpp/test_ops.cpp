@@ -51,6 +51,7 @@ ScalarType result_type(const ScalarProgram& program) {
 bool takes(const ElementwiseRow& row, ScalarType type) {
   switch (row.rule) {
     case DTypeRule::kFloat:
+    case DTypeRule::kWideFloat:
       return ops::is_floating(type);
     case DTypeRule::kLogical:
       return type == ScalarType::kBool;
@@ -97,7 +98,16 @@ bool is_out_of_reach(const std::string& name, const double* operands) {
   if (name == "sin" || name == "cos" || name == "tan") {
     return std::fabs(operands[0]) >= (is_f32 ? 0x1p23 : 0x1p50);
   }
-  return name == "remainder" && std::fabs(operands[0] / operands[1]) >= (is_f32 ? 0x1p46 : 0x1p104);
+  if (name == "lerp" || name == "addcmul" || name == "addcdiv") {
+    // A product on the way that overflows, in a sum that cancels it.
+    const double huge = is_f32 ? 0x1p62 : 0x1p510;
+    for (int k = 0; k < 3; ++k) {
+      const double size = std::fabs(operands[k]);
+      if (size > huge || (size != 0 && size < 1 / huge)) return true;
+    }
+  }
+  return (name == "remainder" || name == "fmod") &&
+         std::fabs(operands[0] / operands[1]) >= (is_f32 ? 0x1p46 : 0x1p104);
 }
 
 struct Worst {
@@ -122,7 +132,7 @@ Worst worst_error(const ElementwiseRow& row, const std::vector<std::vector<T>>& 
   const Column results = interpreter::run_program(program, columns);
   Worst worst;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    double operands[3] = {};
+    double operands[ops::kMaxOperands] = {};
     for (std::size_t k = 0; k < arguments.size(); ++k) operands[k] = arguments[k][i];
     const double expected = row.oracle(operands);
     const bool is_truth = result_type(program) == ScalarType::kBool;
@@ -153,7 +163,9 @@ Worst worst_in_domain(const ElementwiseRow& row, int count) {
   for (int done = 0; done < count; done += kBatch) {
     std::vector<std::vector<T>> arguments(static_cast<std::size_t>(row.arity));
     for (int i = 0; i < kBatch; ++i) {
-      for (auto& argument : arguments) argument.push_back(static_cast<T>(samples.in(row.domain)));
+      for (std::size_t k = 0; k < arguments.size(); ++k) {
+        arguments[k].push_back(static_cast<T>(samples.in(row.operands[k].domain)));
+      }
     }
     const Worst here = worst_error(row, arguments);
     if (here.ulps > worst.ulps) worst = here;
@@ -161,9 +173,19 @@ Worst worst_in_domain(const ElementwiseRow& row, int count) {
   return worst;
 }
 
-/// Zeros, infinities, NaN, subnormals, extremes, and small numbers: every combination of operands.
+/// How many there are of `count` values for each operand without a default.
+std::size_t combinations(const ElementwiseRow& row, std::size_t count) {
+  std::size_t total = 1;
+  for (int k = 0; k < row.arity; ++k) {
+    if (row.operands[static_cast<std::size_t>(k)].is_required()) total *= count;
+  }
+  return total;
+}
+
+/// Zeros, infinities, NaN, subnormals, extremes, and small numbers: every combination of operands,
+/// with those that have a default at it.
 template <typename T>
-std::vector<std::vector<T>> edge_arguments(int arity) {
+std::vector<std::vector<T>> edge_arguments(const ElementwiseRow& row) {
   using Limits = std::numeric_limits<T>;
   std::vector<T> edges{T(0),
                        T(1),
@@ -181,13 +203,16 @@ std::vector<std::vector<T>> edge_arguments(int arity) {
   const std::size_t positive = edges.size();
   for (std::size_t i = 0; i < positive; ++i) edges.push_back(-edges[i]);
   edges.push_back(Limits::quiet_NaN());
-  std::vector<std::vector<T>> arguments(static_cast<std::size_t>(arity));
-  std::size_t total = 1;
-  for (int k = 0; k < arity; ++k) total *= edges.size();
+  std::vector<std::vector<T>> arguments(static_cast<std::size_t>(row.arity));
+  const std::size_t total = combinations(row, edges.size());
   for (std::size_t i = 0; i < total; ++i) {
     std::size_t rest = i;
-    for (auto& argument : arguments) {
-      argument.push_back(edges[rest % edges.size()]);
+    for (std::size_t k = 0; k < arguments.size(); ++k) {
+      if (!row.operands[k].is_required()) {
+        arguments[k].push_back(static_cast<T>(row.operands[k].default_value));
+        continue;
+      }
+      arguments[k].push_back(edges[rest % edges.size()]);
       rest /= edges.size();
     }
   }
@@ -206,9 +231,13 @@ TEST(ElementwiseTable, EveryRowIsComplete) {
     EXPECT_EQ(documentation.back(), '.');
     EXPECT_NE(row.oracle, nullptr);
     EXPECT_GE(row.arity, 1);
-    EXPECT_LE(row.arity, 3);
-    EXPECT_LT(row.domain.low, row.domain.high);
-    EXPECT_TRUE(std::isfinite(row.domain.low) && std::isfinite(row.domain.high));
+    EXPECT_LE(row.arity, ops::kMaxOperands);
+    for (int i = 0; i < row.arity; ++i) {
+      const ops::Operand& operand = row.operands[static_cast<std::size_t>(i)];
+      ASSERT_NE(operand.name, nullptr);
+      EXPECT_LT(operand.domain.low, operand.domain.high);
+      EXPECT_TRUE(std::isfinite(operand.domain.low) && std::isfinite(operand.domain.high));
+    }
     EXPECT_GE(row.max_ulp, 0);
     EXPECT_LE(row.max_ulp, 64);
     const bool keeps_integers = row.rule == DTypeRule::kSame || row.rule == DTypeRule::kBits ||
@@ -278,7 +307,7 @@ TEST(ElementwiseAccuracy, F64WithinTheStatedBound) {
 TEST(ElementwiseAccuracy, EdgesInF32) {
   for (const ElementwiseRow& row : ops::elementwise_rows()) {
     if (!is_float_row(row)) continue;
-    const Worst worst = worst_error(row, edge_arguments<float>(row.arity));
+    const Worst worst = worst_error(row, edge_arguments<float>(row));
     EXPECT_LE(worst.ulps, row.max_ulp) << worst.where;
   }
 }
@@ -286,7 +315,7 @@ TEST(ElementwiseAccuracy, EdgesInF32) {
 TEST(ElementwiseAccuracy, EdgesInF64) {
   for (const ElementwiseRow& row : ops::elementwise_rows()) {
     if (!is_float_row(row)) continue;
-    const Worst worst = worst_error(row, edge_arguments<double>(row.arity));
+    const Worst worst = worst_error(row, edge_arguments<double>(row));
     EXPECT_LE(worst.ulps, row.max_ulp == 0 ? 0 : row.max_ulp + 2) << worst.where;
   }
 }
@@ -299,18 +328,23 @@ void check_integers(const ElementwiseRow& row, ScalarType type) {
   const std::size_t positive = edges.size();
   for (std::size_t i = 1; i < positive; ++i) edges.push_back(static_cast<T>(-edges[i]));
   edges.push_back(std::numeric_limits<T>::min());
-  std::size_t total = 1;
-  for (int k = 0; k < row.arity; ++k) total *= edges.size();
+  const std::size_t total = combinations(row, edges.size());
   const ScalarProgram program = program_of(row, type);
   std::vector<Column> columns(static_cast<std::size_t>(row.arity));
   std::vector<std::int64_t> expected;
   for (std::size_t i = 0; i < total; ++i) {
     std::size_t rest = i;
-    std::int64_t integers[3] = {};
-    double doubles[3] = {};
-    for (std::size_t k = 0; k < columns.size(); ++k, rest /= edges.size()) {
+    std::int64_t integers[ops::kMaxOperands] = {};
+    double doubles[ops::kMaxOperands] = {};
+    for (std::size_t k = 0; k < columns.size(); ++k) {
       const bool is_condition = row.rule == DTypeRule::kSelect && k == 0;
-      const T value = edges[rest % edges.size()];
+      const ops::Operand& operand = row.operands[k];
+      T value = edges[rest % edges.size()];
+      if (operand.is_required()) {
+        rest /= edges.size();
+      } else {
+        value = static_cast<T>(operand.default_value);
+      }
       integers[k] = is_condition ? value != 0 : value;
       doubles[k] = static_cast<double>(integers[k]);
       columns[k].push_back(is_condition ? interpreter::to_bits(value != 0)

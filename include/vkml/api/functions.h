@@ -13,13 +13,8 @@
 namespace vkml {
 
 // One function for each row of the elementwise table; operands broadcast and promote.
-#define VKML_UNARY(name, ...) Tensor name(const Tensor& x);
-#define VKML_BINARY(name, ...) Tensor name(const Tensor& a, const Tensor& b);
-#define VKML_TERNARY(name, ...) Tensor name(const Tensor& a, const Tensor& b, const Tensor& c);
+#define VKML_ROW(arity, name, ...) Tensor name(VKML_PARAMETERS_##arity(Tensor));
 #include "vkml/ops/elementwise.def.h"
-#undef VKML_UNARY
-#undef VKML_BINARY
-#undef VKML_TERNARY
 
 // Making tensors. The device defaults to default_device().
 Tensor full(const Extents& extents, double value, DType dtype = kDefaultFloat,

@@ -27,6 +27,9 @@ constexpr bool is_integer(DType dtype) {
 /// Full name, as in Python: "float32", "bool".
 std::string_view name_of(DType dtype);
 
+/// The largest finite number of a floating type.
+double largest_number(DType dtype);
+
 /// The type two strong operands meet in (Array API and PyTorch): bool < u8 < i32 < i64 < floats,
 /// f16 with bf16 gives f32.
 DType promote(DType a, DType b);

@@ -4,12 +4,29 @@
 // Columns: name; documentation; dtype rule; scalar program (called with ops::Expr); gradient
 // (called with graph::Value: operands, result y, gradient g; one value, pair or triple; NONE if the
 // operator is piecewise constant); independent reference in double (generic where integers have a
-// meaning of their own); domain of the tests; largest error in units of the last place.
+// meaning of their own); domain of the tests; largest error in units of the last place. Then, where
+// they differ from x, or a and b, or a, b and c in C++ and input, other in Python: operands(...),
+// each by its name in Python, with a domain of its own and a default if it has them; and
+// alias(...), its other names in Python.
 //
 // A gradient that can be infinite or NaN is unless_zero(g, ...): where no gradient arrives, as on a
 // branch of where() that is not taken, none leaves.
 //
-// Included several times with VKML_UNARY, VKML_BINARY and VKML_TERNARY defined; no include guard.
+// Included several times with VKML_ROW(arity, name, documentation, ...) defined, which may use
+// VKML_PARAMETERS_<arity>(type) and VKML_ARGUMENTS_<arity>; no include guard.
+
+#define VKML_UNARY(...) VKML_ROW(1, __VA_ARGS__)
+#define VKML_BINARY(...) VKML_ROW(2, __VA_ARGS__)
+#define VKML_TERNARY(...) VKML_ROW(3, __VA_ARGS__)
+#define VKML_QUATERNARY(...) VKML_ROW(4, __VA_ARGS__)
+#define VKML_PARAMETERS_1(type) const type& x
+#define VKML_PARAMETERS_2(type) const type &a, const type &b
+#define VKML_PARAMETERS_3(type) const type &a, const type &b, const type &c
+#define VKML_PARAMETERS_4(type) const type &a, const type &b, const type &c, const type &d
+#define VKML_ARGUMENTS_1 x
+#define VKML_ARGUMENTS_2 a, b
+#define VKML_ARGUMENTS_3 a, b, c
+#define VKML_ARGUMENTS_4 a, b, c, d
 
 // Arithmetic
 VKML_BINARY(
@@ -19,17 +36,18 @@ VKML_BINARY(
 VKML_BINARY(
     sub, "a - b.", kSame, [](auto a, auto b) { return a - b; },
     [](auto, auto, auto, auto g) { return std::pair(g, -g); },
-    [](auto a, auto b) { return oracle::sub(a, b); }, domain(-10, 10), 0.5)
+    [](auto a, auto b) { return oracle::sub(a, b); }, domain(-10, 10), 0.5, alias("subtract"))
 VKML_BINARY(
     mul, "a * b.", kSame, [](auto a, auto b) { return a * b; },
     [](auto a, auto b, auto, auto g) { return std::pair(g * b, g * a); },
-    [](auto a, auto b) { return oracle::mul(a, b); }, domain(-10, 10), 0.5)
+    [](auto a, auto b) { return oracle::mul(a, b); }, domain(-10, 10), 0.5, alias("multiply"))
 VKML_BINARY(
     div, "a / b; integers give floats.", kFloat, [](auto a, auto b) { return a / b; },
     [](auto, auto b, auto y, auto g) {
       return std::pair(unless_zero(g, g / b), unless_zero(g, -g * y / b));
     },
-    [](double a, double b) { return a / b; }, domain(-10, 10), 2.5)
+    [](double a, double b) { return a / b; }, domain(-10, 10), 2.5, alias("divide"),
+    alias("true_divide"))
 VKML_BINARY(
     floor_divide, "a / b rounded toward minus infinity; integers: x // 0 = 0.", kSame,
     [](auto a, auto b) { return floor_divide(a, b); }, NONE,
@@ -43,7 +61,19 @@ VKML_BINARY(
     [](auto a, auto b, auto, auto g) { return std::pair(g, -g * floor_divide(a, b)); },
     [](auto a, auto b) { return oracle::remainder(a, b); }, domain(-10, 10), 1)
 VKML_BINARY(
-    pow, "a to the power b; integers wrap, their negative powers truncate.", kSame,
+    trunc_divide, "a / b rounded toward 0; integers: x / 0 = 0.", kSame,
+    [](auto a, auto b) { return trunc_divide(a, b); }, NONE,
+    [](auto a, auto b) { return oracle::trunc_divide(a, b); }, domain(-10, 10), 0.5)
+VKML_BINARY(
+    fmod,
+    "a - b * trunc_divide(a, b), with the sign of a; integers: x % 0 = 0. Float quotients past "
+    "2^46 "
+    "(float64: 2^104) leave 0.",
+    kSame, [](auto a, auto b) { return fmod(a, b); },
+    [](auto a, auto b, auto, auto g) { return std::pair(g, -g * trunc_divide(a, b)); },
+    [](auto a, auto b) { return oracle::fmod(a, b); }, domain(-10, 10), 1)
+VKML_BINARY(
+    pow, "input to the power exponent; integers wrap, their negative powers truncate.", kSame,
     [](auto a, auto b) { return pow(a, b); },
     [](auto a, auto b, auto y, auto g) {
       // b = 0 has gradient 0 in a even at a = 0; a = 0 with b >= 0 has gradient 0 in b.
@@ -52,7 +82,8 @@ VKML_BINARY(
       auto in_b = where_else_zero(logical_not(at_zero), g * y * log(a));
       return std::pair(unless_zero(g, in_a), unless_zero(g, in_b));
     },
-    [](auto a, auto b) { return oracle::pow(a, b); }, domain(0.1, 5), 4)
+    [](auto a, auto b) { return oracle::pow(a, b); }, domain(0.1, 5), 4,
+    operands("input", "exponent"))
 VKML_BINARY(
     maximum, "The larger of a and b; NaN if either is NaN. Ties share the gradient.", kSame,
     [](auto a, auto b) { return maximum(a, b); },
@@ -69,16 +100,39 @@ VKML_BINARY(
       return std::pair(where_else_zero(lt(a, b), g) + tie, where_else_zero(gt(a, b), g) + tie);
     },
     [](auto a, auto b) { return oracle::minimum(a, b); }, domain(-10, 10), 0)
+VKML_BINARY(
+    fmax, "The larger of a and b; the other one if one is NaN. Ties share the gradient.", kSame,
+    [](auto a, auto b) { return fmax(a, b); },
+    [](auto a, auto b, auto, auto g) {
+      auto tie = where_else_zero(eq(a, b), g * 0.5);
+      auto first = logical_or(gt(a, b), isnan(b));
+      auto second = logical_or(lt(a, b), logical_and(isnan(a), logical_not(isnan(b))));
+      return std::pair(where_else_zero(first, g) + tie, where_else_zero(second, g) + tie);
+    },
+    [](auto a, auto b) { return b != b || a > b ? a : b; }, domain(-10, 10), 0)
+VKML_BINARY(
+    fmin, "The smaller of a and b; the other one if one is NaN. Ties share the gradient.", kSame,
+    [](auto a, auto b) { return fmin(a, b); },
+    [](auto a, auto b, auto, auto g) {
+      auto tie = where_else_zero(eq(a, b), g * 0.5);
+      auto first = logical_or(lt(a, b), isnan(b));
+      auto second = logical_or(gt(a, b), logical_and(isnan(a), logical_not(isnan(b))));
+      return std::pair(where_else_zero(first, g) + tie, where_else_zero(second, g) + tie);
+    },
+    [](auto a, auto b) { return b != b || a < b ? a : b; }, domain(-10, 10), 0)
 VKML_UNARY(
     neg, "-x.", kSame, [](auto x) { return -x; }, [](auto, auto, auto g) { return -g; },
-    [](auto x) { return oracle::neg(x); }, domain(-10, 10), 0)
+    [](auto x) { return oracle::neg(x); }, domain(-10, 10), 0, alias("negative"))
+VKML_UNARY(
+    positive, "x.", kSame, [](auto x) { return x; }, [](auto, auto, auto g) { return g; },
+    [](auto x) { return x; }, domain(-10, 10), 0)
 VKML_UNARY(
     abs, "|x|; gradient 0 at 0.", kSame, [](auto x) { return abs(x); },
     [](auto x, auto, auto g) { return g * sign(x); }, [](auto x) { return oracle::abs(x); },
-    domain(-10, 10), 0)
+    domain(-10, 10), 0, alias("absolute"))
 VKML_UNARY(
     sign, "-1, 0 or 1; NaN stays.", kSame, [](auto x) { return sign(x); }, NONE,
-    [](auto x) { return oracle::sign(x); }, domain(-10, 10), 0)
+    [](auto x) { return oracle::sign(x); }, domain(-10, 10), 0, alias("sgn"))
 VKML_UNARY(
     reciprocal, "1 / x.", kFloat, [](auto x) { return 1.0 / x; },
     [](auto, auto y, auto g) { return unless_zero(g, -g * y * y); }, [](double x) { return 1 / x; },
@@ -95,6 +149,77 @@ VKML_UNARY(
     rsqrt, "1 / sqrt(x).", kFloat, [](auto x) { return 1.0 / sqrt(x); },
     [](auto x, auto y, auto g) { return unless_zero(g, g * -0.5 * y / x); },
     [](double x) { return 1 / std::sqrt(x); }, domain(0.01, 100), 4)
+VKML_BINARY(
+    hypot, "sqrt(a^2 + b^2), without overflow; gradient 0 at (0, 0).", kFloat,
+    [](auto a, auto b) { return hypot(a, b); },
+    [](auto a, auto b, auto y, auto g) {
+      auto zero = eq(y, 0.0);
+      return std::pair(where_else_zero(logical_not(zero), g * (a / y)),
+                       where_else_zero(logical_not(zero), g * (b / y)));
+    },
+    [](double a, double b) { return std::hypot(a, b); }, domain(-10, 10), 4)
+VKML_BINARY(
+    copysign, "|a| with the sign of b, that of a zero too.", kFloat,
+    [](auto a, auto b) { return copysign(a, b); },
+    [](auto a, auto, auto y, auto g) { return std::pair(g * (sign(a) * sign(y)), decltype(g)()); },
+    [](double a, double b) { return std::copysign(a, b); }, domain(-10, 10), 0)
+VKML_BINARY(
+    nextafter, "The next number after a in the direction of b.", kWideFloat,
+    [](auto a, auto b) { return nextafter(a, b); }, NONE,
+    [](double a, double b) { return std::nextafter(a, b); }, domain(-10, 10), 1)
+VKML_BINARY(
+    heaviside, "0 below 0, values at 0, 1 above; NaN stays.", kSame,
+    [](auto a, auto b) { return select(a == 0, b, max_number(a.constant(0), sign(a))); }, NONE,
+    [](auto a, auto b) { return a == 0 ? b : (a != a ? a : decltype(a)(a > 0)); }, domain(-10, 10),
+    0, operands("input", "values"))
+VKML_TERNARY(
+    lerp, "input + weight * (end - input), exact at weights 0 and 1.", kFloat,
+    [](auto a, auto b, auto c) { return fma(c, b, fma(-c, a, a)); },
+    [](auto a, auto b, auto c, auto, auto g) {
+      return std::tuple(g * (1.0 - c), g * c, g * (b - a));
+    },
+    [](double a, double b, double c) {
+      return static_cast<double>(static_cast<long double>(a) * (1 - static_cast<long double>(c)) +
+                                 static_cast<long double>(b) * c);
+    },
+    domain(0.1, 10), 2, operands("input", "end", operand("weight", domain(0, 1))))
+VKML_QUATERNARY(
+    addcmul, "input + value * tensor1 * tensor2.", kSame,
+    [](auto a, auto b, auto c, auto d) { return a + d * b * c; },
+    [](auto, auto b, auto c, auto d, auto, auto g) {
+      return std::tuple(g, g * d * c, g * d * b, g * b * c);
+    },
+    [](auto a, auto b, auto c, auto d) {
+      return oracle::add(a, oracle::mul(oracle::mul(d, b), c));
+    },
+    domain(0.1, 10), 2,
+    operands("input", "tensor1", "tensor2", operand("value", domain(0.5, 2), 1)))
+VKML_QUATERNARY(
+    addcdiv, "input + value * tensor1 / tensor2; integers give floats.", kFloat,
+    [](auto a, auto b, auto c, auto d) { return a + d * (b / c); },
+    [](auto, auto b, auto c, auto d, auto, auto g) {
+      auto ratio = b / c;
+      return std::tuple(g, unless_zero(g, g * d / c), unless_zero(g, -g * d * ratio / c),
+                        unless_zero(g, g * ratio));
+    },
+    [](double a, double b, double c, double d) { return a + d * (b / c); }, domain(0.1, 10), 6,
+    operands("input", "tensor1", "tensor2", operand("value", domain(0.5, 2), 1)))
+VKML_QUATERNARY(
+    nan_to_num, "input with NaN, infinity and minus infinity replaced by nan, posinf and neginf.",
+    kSame,
+    [](auto x, auto nan, auto posinf, auto neginf) {
+      auto finite = select(is_nan(x), nan, x);
+      return select(is_inf(x), select(x > 0, posinf, neginf), finite);
+    },
+    [](auto x, auto, auto, auto, auto, auto g) {
+      return std::tuple(where_else_zero(isfinite(x), g), where_else_zero(isnan(x), g),
+                        where_else_zero(isposinf(x), g), where_else_zero(isneginf(x), g));
+    },
+    [](auto x, auto nan, auto posinf, auto neginf) {
+      if (x != x) return nan;
+      return std::isinf(static_cast<double>(x)) ? (x > 0 ? posinf : neginf) : x;
+    },
+    domain(-10, 10), 0, operands("input", "nan", "posinf", "neginf"))
 
 // Exponentials and logarithms
 VKML_UNARY(
@@ -125,6 +250,55 @@ VKML_UNARY(
     log1p, "log(1 + x), accurate near 0.", kFloat, [](auto x) { return log1p(x); },
     [](auto x, auto, auto g) { return unless_zero(g, g / (x + 1.0)); },
     [](double x) { return std::log1p(x); }, domain(-0.9, 100), 4)
+VKML_BINARY(
+    logaddexp, "log(exp(a) + exp(b)), without overflow.", kFloat,
+    [](auto a, auto b) { return logaddexp(a, b); },
+    [](auto a, auto b, auto, auto g) {
+      auto share = where_else_zero(ne(a, b), sigmoid(a - b) - 0.5) + 0.5;
+      return std::pair(g * share, g * (1.0 - share));
+    },
+    [](double a, double b) { return oracle::logaddexp(a, b); }, domain(0, 80), 16)
+VKML_BINARY(
+    logaddexp2, "log2(2^a + 2^b), without overflow.", kFloat,
+    [](auto a, auto b) { return logaddexp2(a, b); },
+    [](auto a, auto b, auto, auto g) {
+      auto share = where_else_zero(ne(a, b), sigmoid((a - b) * 0.69314718055994530942) - 0.5) + 0.5;
+      return std::pair(g * share, g * (1.0 - share));
+    },
+    [](double a, double b) {
+      const double ln2 = 0.69314718055994530942;
+      return std::isinf(a) || std::isinf(b)
+                 ? oracle::maximum(a, b)
+                 : oracle::maximum(a, b) + std::log1p(std::exp2(-std::fabs(a - b))) / ln2;
+    },
+    domain(0, 80), 16)
+VKML_BINARY(
+    xlogy, "a * log(b), 0 where a is 0.", kFloat,
+    [](auto a, auto b) { return select((a == 0.0) & ~is_nan(b), a.constant(0), a * log(b)); },
+    [](auto a, auto b, auto, auto g) {
+      auto undefined = logical_and(eq(a, 0.0), b <= 0.0);
+      return std::pair(where_else_zero(logical_not(undefined), unless_zero(g, g * log(b))),
+                       unless_zero(g, where_else_zero(ne(a, 0.0), g * a / b)));
+    },
+    [](double a, double b) { return a == 0 && b == b ? 0 : a * std::log(b); }, domain(0.001, 10), 4)
+VKML_BINARY(
+    xlog1py, "a * log(1 + b), 0 where a is 0.", kFloat,
+    [](auto a, auto b) { return select((a == 0.0) & ~is_nan(b), a.constant(0), a * log1p(b)); },
+    [](auto a, auto b, auto, auto g) {
+      auto undefined = logical_and(eq(a, 0.0), b <= -1.0);
+      return std::pair(where_else_zero(logical_not(undefined), unless_zero(g, g * log1p(b))),
+                       unless_zero(g, where_else_zero(ne(a, 0.0), g * a / (b + 1.0))));
+    },
+    [](double a, double b) { return a == 0 && b == b ? 0 : a * std::log1p(b); }, domain(-0.9, 10),
+    5)
+VKML_UNARY(
+    logit, "log(x / (1 - x)), the inverse of sigmoid.", kFloat, [](auto x) { return logit(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g / (x * (1.0 - x))); },
+    [](double x) {
+      if (std::fabs(x - 0.5) < 0.25) return 2 * std::atanh(2 * x - 1);
+      return std::log(x) - std::log1p(-x);
+    },
+    domain(0, 1), 6)
 
 // Trigonometric and hyperbolic functions
 VKML_UNARY(
@@ -141,9 +315,58 @@ VKML_UNARY(
     [](auto, auto y, auto g) { return unless_zero(g, g * (y * y + 1.0)); },
     [](double x) { return std::tan(x); }, domain(-10, 10), 5)
 VKML_UNARY(
+    sinc, "sin(pi x) / (pi x), 1 at 0.", kFloat, [](auto x) { return sinc(x); },
+    [](auto x, auto y, auto g) {
+      // (cos(pi x) - y) / x cancels near 0; there the series of the derivative.
+      auto z = x * x;
+      auto series = x * ((((((((-1.31484812799919946e-7 * z + 4.04994784661924424e-6) * z -
+                               0.0000976622312631893266) *
+                                  z +
+                              0.00178114551637285204) *
+                                 z -
+                             0.0234608103545582364) *
+                                z +
+                            0.209182782541238404) *
+                               z -
+                           1.14451094473250528) *
+                              z +
+                          3.24696970113341457) *
+                             z -
+                         3.28986813369645287);
+      auto rest = (cos(x * 3.14159265358979323846) - y) / x;
+      return g * where(abs(x) < 0.5, series, rest);
+    },
+    [](double x) { return oracle::sinc(x); }, domain(-10, 10), 4)
+VKML_UNARY(
+    asin, "The angle in [-pi/2, pi/2] whose sine is x.", kFloat, [](auto x) { return asin(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g * rsqrt((1.0 - x) * (x + 1.0))); },
+    [](double x) { return std::asin(x); }, domain(-1, 1), 4, alias("arcsin"))
+VKML_UNARY(
+    acos, "The angle in [0, pi] whose cosine is x.", kFloat, [](auto x) { return acos(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, -g * rsqrt((1.0 - x) * (x + 1.0))); },
+    [](double x) { return std::acos(x); }, domain(-1, 1), 4, alias("arccos"))
+VKML_UNARY(
     atan, "The angle in (-pi/2, pi/2) whose tangent is x.", kFloat, [](auto x) { return atan(x); },
     [](auto x, auto, auto g) { return g / (x * x + 1.0); }, [](double x) { return std::atan(x); },
-    domain(-10, 10), 4)
+    domain(-10, 10), 4, alias("arctan"))
+VKML_BINARY(
+    atan2, "The angle in [-pi, pi] of the point (b, a); gradient 0 at (0, 0).", kFloat,
+    [](auto a, auto b) { return atan2(a, b); },
+    [](auto a, auto b, auto, auto g) {
+      auto radius = hypot(a, b);
+      auto inverse = where_else_zero(ne(radius, 0.0), 1.0 / radius);
+      return std::pair(g * (b * inverse) * inverse, -g * (a * inverse) * inverse);
+    },
+    [](double a, double b) { return std::atan2(a, b); }, domain(-10, 10), 6, alias("arctan2"))
+VKML_UNARY(
+    deg2rad, "x degrees in radians.", kFloat, [](auto x) { return x * 0.017453292519943295769; },
+    [](auto, auto, auto g) { return g * 0.017453292519943295769; },
+    [](double x) { return static_cast<double>(x * 0.017453292519943295769237L); },
+    domain(-360, 360), 1)
+VKML_UNARY(
+    rad2deg, "x radians in degrees.", kFloat, [](auto x) { return x * 57.295779513082320877; },
+    [](auto, auto, auto g) { return g * 57.295779513082320877; },
+    [](double x) { return static_cast<double>(x * 57.295779513082320876798L); }, domain(-10, 10), 1)
 VKML_UNARY(
     sinh, "The hyperbolic sine.", kFloat, [](auto x) { return sinh(x); },
     [](auto x, auto, auto g) { return unless_zero(g, g * cosh(x)); },
@@ -156,8 +379,20 @@ VKML_UNARY(
     tanh, "The hyperbolic tangent.", kFloat, [](auto x) { return tanh(x); },
     [](auto, auto y, auto g) { return g * (1.0 - y * y); }, [](double x) { return std::tanh(x); },
     domain(-10, 10), 5)
+VKML_UNARY(
+    asinh, "The inverse of sinh.", kFloat, [](auto x) { return asinh(x); },
+    [](auto x, auto, auto g) { return g / hypot(x, 1.0); }, [](double x) { return std::asinh(x); },
+    domain(-100, 100), 6, alias("arcsinh"))
+VKML_UNARY(
+    acosh, "The inverse of cosh; NaN below 1.", kFloat, [](auto x) { return acosh(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g * rsqrt(x - 1.0) * rsqrt(x + 1.0)); },
+    [](double x) { return std::acosh(x); }, domain(1, 100), 6, alias("arccosh"))
+VKML_UNARY(
+    atanh, "The inverse of tanh; infinite at -1 and 1.", kFloat, [](auto x) { return atanh(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g / ((1.0 - x) * (x + 1.0))); },
+    [](double x) { return std::atanh(x); }, domain(-1, 1), 6, alias("arctanh"))
 
-// Error function
+// Error function, gamma function, Bessel functions
 VKML_UNARY(
     erf, "The error function.", kFloat, [](auto x) { return erf(x); },
     [](auto x, auto, auto g) { return g * 1.12837916709551257390 * exp(-(x * x)); },
@@ -166,6 +401,45 @@ VKML_UNARY(
     erfc, "1 - erf(x), accurate in the tail.", kFloat, [](auto x) { return erfc(x); },
     [](auto x, auto, auto g) { return g * -1.12837916709551257390 * exp(-(x * x)); },
     [](double x) { return std::erfc(x); }, domain(-4, 8), 16)
+VKML_UNARY(
+    erfinv, "The inverse of erf; infinite at -1 and 1.", kFloat, [](auto x) { return erfinv(x); },
+    [](auto, auto y, auto g) { return unless_zero(g, g * 0.88622692545275801365 * exp(y * y)); },
+    [](double x) { return oracle::erfinv(x); }, domain(-1, 1), 8)
+VKML_UNARY(
+    lgamma, "The logarithm of the absolute value of the gamma function.", kFloat,
+    [](auto x) { return lgamma(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g * digamma(x)); },
+    [](double x) { return static_cast<double>(std::lgamma(static_cast<long double>(x))); },
+    domain(0, 100), 10)
+VKML_UNARY(
+    digamma, "The derivative of lgamma; NaN at negative integers.", kFloat,
+    [](auto x) { return digamma(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g * trigamma(x)); },
+    [](double x) { return oracle::digamma(x); }, domain(0.01, 100), 10)
+VKML_UNARY(
+    trigamma, "The derivative of digamma.", kFloat, [](auto x) { return trigamma(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g * tetragamma(x)); },
+    [](double x) { return oracle::polygamma(1, x); }, domain(0.01, 100), 8)
+VKML_UNARY(
+    tetragamma, "The second derivative of digamma.", kFloat, [](auto x) { return tetragamma(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g * pentagamma(x)); },
+    [](double x) { return oracle::polygamma(2, x); }, domain(0.01, 100), 10)
+VKML_UNARY(
+    pentagamma, "The third derivative of digamma; recorded without a gradient of its own.", kFloat,
+    [](auto x) { return pentagamma(x); }, NONE, [](double x) { return oracle::polygamma(3, x); },
+    domain(0.01, 100), 12)
+VKML_UNARY(
+    i0, "The modified Bessel function of the first kind, order 0.", kFloat,
+    [](auto x) { return i0(x); }, [](auto x, auto, auto g) { return unless_zero(g, g * i1(x)); },
+    [](double x) { return oracle::bessel_i(0, x); }, domain(-80, 80), 10)
+VKML_UNARY(
+    i1, "The modified Bessel function of the first kind, order 1.", kFloat,
+    [](auto x) { return i1(x); },
+    [](auto x, auto y, auto g) {
+      auto ratio = where_else_zero(ne(x, 0.0), y / x - 0.5) + 0.5;
+      return unless_zero(g, g * (i0(x) - ratio));
+    },
+    [](double x) { return oracle::bessel_i(1, x); }, domain(-80, 80), 10)
 
 // Activations
 VKML_UNARY(
@@ -177,27 +451,130 @@ VKML_UNARY(
     [](auto x) { return min_number(x.constant(0), x) - log1p(exp(-abs(x))); },
     [](auto x, auto, auto g) { return g * sigmoid(-x); },
     [](double x) { return x < -30 ? x - std::exp(x) : -std::log1p(std::exp(-x)); }, domain(-80, 80),
-    5)
-VKML_UNARY(
-    softplus, "log(1 + exp(x)), without overflow.", kFloat,
-    [](auto x) { return max_number(x.constant(0), x) + log1p(exp(-abs(x))); },
-    [](auto x, auto, auto g) { return g * sigmoid(x); },
-    [](double x) { return x > 30 ? x + std::exp(-x) : std::log1p(std::exp(x)); }, domain(-80, 80),
-    5)
+    5, alias("logsigmoid"))
+VKML_TERNARY(
+    softplus, "log(1 + exp(beta x)) / beta, without overflow; x itself where beta x > threshold.",
+    kFloat, [](auto x, auto beta, auto threshold) { return softplus(x, beta, threshold); },
+    [](auto x, auto beta, auto threshold, auto y, auto g) {
+      auto scaled = x * beta;
+      auto linear = gt(scaled, threshold);
+      auto s = sigmoid(scaled);
+      auto in_beta = where_else_zero(logical_not(linear), g * (x * s - y) / beta);
+      return std::tuple(where(linear, g, g * s), in_beta, decltype(g)());
+    },
+    [](double x, double beta, double threshold) {
+      const long double scaled = static_cast<long double>(x) * beta;
+      if (x * beta > threshold) return x;
+      return static_cast<double>(std::log1p(std::exp(scaled)) / beta);
+    },
+    domain(-20, 80), 6,
+    operands("input", operand("beta", domain(0.25, 4), 1),
+             operand("threshold", domain(10, 30), 20)))
 VKML_UNARY(
     relu, "max(x, 0); NaN stays; gradient 0 at 0.", kSame,
     [](auto x) { return max_number(x.constant(0), x); },
     [](auto, auto y, auto g) { return where_else_zero(y > 0.0, g); },
     [](auto x) { return oracle::relu(x); }, domain(-10, 10), 0)
+VKML_UNARY(
+    relu6, "x limited to [0, 6]; NaN stays; gradient 0 at both ends.", kSame,
+    [](auto x) { return minimum(maximum(x, x.constant(0)), x.constant(6)); },
+    [](auto x, auto, auto g) { return where_else_zero(logical_and(x > 0.0, x < 6.0), g); },
+    [](auto x) { return oracle::minimum(oracle::relu(x), decltype(x)(6)); }, domain(-10, 10), 0)
+VKML_TERNARY(
+    hardtanh, "x limited to [min_val, max_val]; NaN stays; x has gradient 0 at both ends.", kSame,
+    [](auto x, auto low, auto high) { return minimum(maximum(x, low), high); },
+    [](auto x, auto low, auto high, auto, auto g) {
+      auto above = ge(x, high);
+      auto below = logical_and(le(x, low), logical_not(above));
+      return std::tuple(where_else_zero(logical_not(logical_or(above, below)), g),
+                        where_else_zero(below, g), where_else_zero(above, g));
+    },
+    [](auto x, auto low, auto high) { return oracle::minimum(oracle::maximum(x, low), high); },
+    domain(-10, 10), 0,
+    operands("input", operand("min_val", domain(-5, -1), -1), operand("max_val", domain(1, 5), 1)))
+VKML_UNARY(
+    hardsigmoid, "(x + 3) / 6, limited to [0, 1].", kFloat,
+    [](auto x) { return minimum(maximum(x + 3.0, x.constant(0)), x.constant(6)) / 6.0; },
+    [](auto x, auto, auto g) { return where_else_zero(logical_and(x > -3.0, x < 3.0), g / 6.0); },
+    [](double x) { return oracle::minimum(oracle::maximum((x + 3) / 6, 0.0), 1.0); },
+    domain(-10, 10), 4)
+VKML_UNARY(
+    hardswish, "x * hardsigmoid(x).", kFloat,
+    [](auto x) {
+      return select(x <= -3.0, x.constant(0), select(x >= 3.0, x, x * (x + 3.0) / 6.0));
+    },
+    [](auto x, auto, auto g) {
+      auto inside = g * (x / 3.0 + 0.5);
+      return where(x >= 3.0, g, where_else_zero(x > -3.0, inside));
+    },
+    [](double x) {
+      if (x <= -3) return 0.0;
+      return x >= 3 ? x : static_cast<double>(x * (x + 3.0L) / 6);
+    },
+    domain(-10, 10), 4)
 VKML_BINARY(
-    leaky_relu, "x where x >= 0, slope * x elsewhere.", kFloat,
-    [](auto x, auto slope) { return select(x >= 0, x, x * slope); },
+    hardshrink, "0 where |x| <= lambd, x elsewhere.", kFloat,
+    [](auto x, auto lambd) { return select(abs(x) <= lambd, x.constant(0), x); },
+    [](auto x, auto lambd, auto, auto g) {
+      return std::pair(where_else_zero(logical_not(le(abs(x), lambd)), g), decltype(g)());
+    },
+    [](double x, double lambd) { return std::fabs(x) <= lambd ? 0 : x; }, domain(-10, 10), 0,
+    operands("input", operand("lambd", domain(0, 2), 0.5)))
+VKML_BINARY(
+    softshrink, "x moved toward 0 by lambd, 0 where |x| <= lambd.", kFloat,
+    [](auto x, auto lambd) {
+      return select(abs(x) <= lambd, x.constant(0), select(x > 0, x - lambd, x + lambd));
+    },
+    [](auto x, auto lambd, auto, auto g) {
+      auto inside = le(abs(x), lambd);
+      return std::pair(where_else_zero(logical_not(inside), g),
+                       where_else_zero(logical_not(inside), -g * sign(x)));
+    },
+    [](double x, double lambd) {
+      if (std::fabs(x) <= lambd) return 0.0;
+      return x > 0 ? x - lambd : x + lambd;
+    },
+    domain(-10, 10), 0.5, operands("input", operand("lambd", domain(0, 2), 0.5)))
+VKML_TERNARY(
+    threshold, "x where x > threshold, value elsewhere; NaN stays.", kSame,
+    [](auto x, auto limit, auto value) { return select(x <= limit, value, x); },
+    [](auto x, auto limit, auto, auto, auto g) {
+      auto replaced = le(x, limit);
+      return std::tuple(where_else_zero(logical_not(replaced), g), decltype(g)(),
+                        where_else_zero(replaced, g));
+    },
+    [](auto x, auto limit, auto value) { return x <= limit ? value : x; }, domain(-10, 10), 0,
+    operands("input", "threshold", "value"))
+VKML_UNARY(
+    softsign, "x / (1 + |x|).", kFloat,
+    [](auto x) { return select(is_inf(x), sign(x), x / (abs(x) + 1.0)); },
+    [](auto x, auto, auto g) { return g / square(abs(x) + 1.0); },
+    [](double x) { return std::isinf(x) ? oracle::sign(x) : x / (1 + std::fabs(x)); },
+    domain(-10, 10), 4)
+VKML_UNARY(
+    tanhshrink, "x - tanh(x), without the cancellation near 0.", kFloat,
+    [](auto x) { return tanhshrink(x); }, [](auto x, auto, auto g) { return g * square(tanh(x)); },
+    [](double x) { return oracle::tanhshrink(x); }, domain(-10, 10), 12)
+VKML_BINARY(
+    leaky_relu, "x where x > 0, negative_slope * x elsewhere.", kFloat,
+    [](auto x, auto slope) { return select(x > 0, x, x * slope); },
     [](auto x, auto slope, auto, auto g) {
-      auto positive = x >= 0.0;
+      auto positive = x > 0.0;
       return std::pair(where(positive, g, g * slope),
                        where_else_zero(logical_not(positive), g * x));
     },
-    [](double x, double slope) { return x >= 0 ? x : x * slope; }, domain(-10, 10), 0.5)
+    [](double x, double slope) { return x > 0 ? x : x * slope; }, domain(-10, 10), 0.5,
+    operands("input", operand("negative_slope", domain(0, 1), 0.01)))
+VKML_BINARY(
+    prelu, "x where x > 0, weight * x elsewhere.", kSame,
+    [](auto x, auto weight) { return select(x > 0, x, x * weight); },
+    [](auto x, auto weight, auto, auto g) {
+      auto positive = x > 0.0;
+      return std::pair(where(positive, g, g * weight),
+                       where_else_zero(logical_not(positive), g * x));
+    },
+    [](auto x, auto weight) { return x > 0 ? x : oracle::mul(x, weight); }, domain(-10, 10), 0.5,
+    operands("input", "weight"))
 VKML_BINARY(
     elu, "x where x > 0, alpha * (exp(x) - 1) elsewhere.", kFloat,
     [](auto x, auto alpha) { return select(x > 0, x, alpha * expm1(x)); },
@@ -206,7 +583,33 @@ VKML_BINARY(
       return std::pair(where(positive, g, g * (y + alpha)),
                        where_else_zero(logical_not(positive), g * expm1(x)));
     },
-    [](double x, double alpha) { return x > 0 ? x : alpha * std::expm1(x); }, domain(-10, 10), 5)
+    [](double x, double alpha) { return x > 0 ? x : alpha * std::expm1(x); }, domain(-10, 10), 5,
+    operands("input", operand("alpha", domain(0.25, 4), 1)))
+VKML_BINARY(
+    celu, "x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere.", kFloat,
+    [](auto x, auto alpha) { return select(x > 0, x, alpha * expm1(x / alpha)); },
+    [](auto x, auto alpha, auto y, auto g) {
+      auto positive = x > 0.0;
+      auto slope = y / alpha + 1.0;
+      auto in_alpha = g * (y - x * slope) / alpha;
+      return std::pair(where(positive, g, g * slope),
+                       where_else_zero(logical_not(positive), in_alpha));
+    },
+    [](double x, double alpha) { return x > 0 ? x : alpha * std::expm1(x / alpha); },
+    domain(-10, 10), 7, operands("input", operand("alpha", domain(0.25, 4), 1)))
+VKML_UNARY(
+    selu, "elu with alpha = 1.67326 times 1.0507, which keep mean 0 and variance 1.", kFloat,
+    [](auto x) {
+      return select(x > 0, x * 1.0507009873554804934, expm1(x) * 1.7580993408473768599);
+    },
+    [](auto x, auto y, auto g) {
+      return where(x > 0.0, g * 1.0507009873554804934, g * (y + 1.7580993408473768599));
+    },
+    [](double x) {
+      const double alpha = 1.67326324235437728482;
+      return 1.05070098735548049342 * (x > 0 ? x : alpha * std::expm1(x));
+    },
+    domain(-10, 10), 6)
 VKML_UNARY(
     silu, "x * sigmoid(x).", kFloat, [](auto x) { return x / one_plus_exp(-x); },
     [](auto x, auto, auto g) {
@@ -214,6 +617,21 @@ VKML_UNARY(
       return g * (s * (x * (1.0 - s) + 1.0));
     },
     [](double x) { return x / (1 + std::exp(-x)); }, domain(-80, 80), 6)
+VKML_UNARY(
+    mish, "x * tanh(log(1 + exp(x))).", kFloat, [](auto x) { return mish(x); },
+    [](auto x, auto, auto g) {
+      // tanh(log(1 + e)) in e = exp(x), as the value has it.
+      auto e = exp(clamp_max(x, 20.0));
+      auto n = e * (e + 2.0);
+      auto t = n / (n + 2.0);
+      return g * (t + x * sigmoid(x) * (1.0 - t * t));
+    },
+    [](double x) {
+      if (x == -std::numeric_limits<double>::infinity()) return -0.0;
+      const long double wide = x;
+      return static_cast<double>(wide * std::tanh(std::log1p(std::exp(wide))));
+    },
+    domain(-80, 80), 6)
 VKML_UNARY(
     gelu, "x times the normal distribution function: x * erfc(-x / sqrt(2)) / 2.", kFloat,
     [](auto x) { return x * 0.5 * erfc(x * -0.70710678118654752440); },
@@ -255,10 +673,14 @@ VKML_UNARY(
     [](auto x) { return oracle::ceil(x); }, domain(-10, 10), 0)
 VKML_UNARY(
     trunc, "x without its fraction.", kSame, [](auto x) { return trunc(x); }, NONE,
-    [](auto x) { return oracle::trunc(x); }, domain(-10, 10), 0)
+    [](auto x) { return oracle::trunc(x); }, domain(-10, 10), 0, alias("fix"))
 VKML_UNARY(
     round, "The nearest integer; halves go to the even one.", kSame,
     [](auto x) { return round_even(x); }, NONE, [](auto x) { return oracle::round(x); },
+    domain(-10, 10), 0)
+VKML_UNARY(
+    frac, "x - trunc(x), with the sign of x.", kSame, [](auto x) { return x - trunc(x); },
+    [](auto, auto, auto g) { return g; }, [](auto x) { return oracle::sub(x, oracle::trunc(x)); },
     domain(-10, 10), 0)
 
 // Comparisons
@@ -267,19 +689,20 @@ VKML_BINARY(
     [](auto a, auto b) { return oracle::truth(a, a == b); }, domain(-3, 3), 0)
 VKML_BINARY(
     ne, "a != b.", kCompare, [](auto a, auto b) { return a != b; }, NONE,
-    [](auto a, auto b) { return oracle::truth(a, a != b); }, domain(-3, 3), 0)
+    [](auto a, auto b) { return oracle::truth(a, a != b); }, domain(-3, 3), 0, alias("not_equal"))
 VKML_BINARY(
     lt, "a < b.", kCompare, [](auto a, auto b) { return a < b; }, NONE,
-    [](auto a, auto b) { return oracle::truth(a, a < b); }, domain(-3, 3), 0)
+    [](auto a, auto b) { return oracle::truth(a, a < b); }, domain(-3, 3), 0, alias("less"))
 VKML_BINARY(
     le, "a <= b.", kCompare, [](auto a, auto b) { return a <= b; }, NONE,
-    [](auto a, auto b) { return oracle::truth(a, a <= b); }, domain(-3, 3), 0)
+    [](auto a, auto b) { return oracle::truth(a, a <= b); }, domain(-3, 3), 0, alias("less_equal"))
 VKML_BINARY(
     gt, "a > b.", kCompare, [](auto a, auto b) { return a > b; }, NONE,
-    [](auto a, auto b) { return oracle::truth(a, a > b); }, domain(-3, 3), 0)
+    [](auto a, auto b) { return oracle::truth(a, a > b); }, domain(-3, 3), 0, alias("greater"))
 VKML_BINARY(
     ge, "a >= b.", kCompare, [](auto a, auto b) { return a >= b; }, NONE,
-    [](auto a, auto b) { return oracle::truth(a, a >= b); }, domain(-3, 3), 0)
+    [](auto a, auto b) { return oracle::truth(a, a >= b); }, domain(-3, 3), 0,
+    alias("greater_equal"))
 VKML_UNARY(
     isnan, "Whether x is NaN.", kPredicate, [](auto x) { return is_nan(x); }, NONE,
     [](auto x) { return oracle::truth(x, x != x); }, domain(-3, 3), 0)
@@ -291,6 +714,19 @@ VKML_UNARY(
     [](auto x) { return ~(is_nan(x) | is_inf(x)); }, NONE,
     [](auto x) { return oracle::truth(x, std::isfinite(static_cast<double>(x))); }, domain(-3, 3),
     0)
+VKML_UNARY(
+    isposinf, "Whether x is infinity.", kPredicate, [](auto x) { return is_inf(x) & ~signbit(x); },
+    NONE, [](auto x) { return oracle::truth(x, x > 0 && std::isinf(static_cast<double>(x))); },
+    domain(-3, 3), 0)
+VKML_UNARY(
+    isneginf, "Whether x is minus infinity.", kPredicate,
+    [](auto x) { return is_inf(x) & signbit(x); }, NONE,
+    [](auto x) { return oracle::truth(x, x < 0 && std::isinf(static_cast<double>(x))); },
+    domain(-3, 3), 0)
+VKML_UNARY(
+    signbit, "Whether x has the minus sign, as -0 has.", kPredicate,
+    [](auto x) { return signbit(x); }, NONE,
+    [](auto x) { return oracle::truth(x, std::signbit(static_cast<double>(x))); }, domain(-3, 3), 0)
 
 // Logic and bits
 VKML_BINARY(
@@ -317,18 +753,29 @@ VKML_BINARY(
     [](auto a, auto b) { return oracle::bits(a, b, std::bit_xor<>()); }, domain(-9, 9), 0)
 VKML_UNARY(
     bitwise_not, "~x; on bools, not x.", kBits, [](auto x) { return ~x; }, NONE,
-    [](auto x) { return oracle::bits(x, x, [](auto v, auto) { return ~v; }); }, domain(-9, 9), 0)
+    [](auto x) { return oracle::bits(x, x, [](auto v, auto) { return ~v; }); }, domain(-9, 9), 0,
+    alias("bitwise_invert"))
+VKML_BINARY(
+    bitwise_left_shift, "a << b; 0 for counts below 0 or past the width.", kBits,
+    [](auto a, auto b) { return a << b; }, NONE,
+    [](auto a, auto b) { return oracle::shift_left(a, b); }, domain(0, 9), 0)
+VKML_BINARY(
+    bitwise_right_shift,
+    "a >> b, which keeps the sign; counts below 0 or past the width leave the sign alone.", kBits,
+    [](auto a, auto b) { return a >> b; }, NONE,
+    [](auto a, auto b) { return oracle::shift_right(a, b); }, domain(0, 9), 0)
 
 // Choice
 VKML_TERNARY(
-    where, "b where a holds, c elsewhere.", kSelect,
+    where, "input where the condition holds, other elsewhere.", kSelect,
     [](auto a, auto b, auto c) { return select(a, b, c); },
     [](auto a, auto, auto, auto, auto g) {
       return std::tuple(decltype(g)(), where_else_zero(a, g), where_else_zero(logical_not(a), g));
     },
-    [](auto a, auto b, auto c) { return a != 0 ? b : c; }, domain(-3, 3), 0)
+    [](auto a, auto b, auto c) { return a != 0 ? b : c; }, domain(-3, 3), 0,
+    operands("condition", "input", "other"))
 VKML_TERNARY(
-    clamp, "a limited to [b, c]; NaN stays; c wins when b > c.", kSame,
+    clamp, "input limited to [min, max]; NaN stays; max wins when min > max.", kSame,
     [](auto a, auto b, auto c) { return minimum(maximum(a, b), c); },
     [](auto a, auto b, auto c, auto, auto g) {
       auto above = gt(maximum(a, b), c);
@@ -338,14 +785,48 @@ VKML_TERNARY(
                         where_else_zero(above, g));
     },
     [](auto a, auto b, auto c) { return oracle::minimum(oracle::maximum(a, b), c); }, domain(-3, 3),
-    0)
+    0, alias("clip"), operands("input", "min", "max"))
+VKML_BINARY(
+    clamp_min,
+    "The larger of input and min; NaN stays; input has the gradient where they are equal.", kSame,
+    [](auto a, auto b) { return maximum(a, b); },
+    [](auto a, auto b, auto, auto g) {
+      return std::pair(where_else_zero(ge(a, b), g), where_else_zero(lt(a, b), g));
+    },
+    [](auto a, auto b) { return oracle::maximum(a, b); }, domain(-3, 3), 0,
+    operands("input", "min"))
+VKML_BINARY(
+    clamp_max,
+    "The smaller of input and max; NaN stays; input has the gradient where they are equal.", kSame,
+    [](auto a, auto b) { return minimum(a, b); },
+    [](auto a, auto b, auto, auto g) {
+      return std::pair(where_else_zero(le(a, b), g), where_else_zero(gt(a, b), g));
+    },
+    [](auto a, auto b) { return oracle::minimum(a, b); }, domain(-3, 3), 0,
+    operands("input", "max"))
 
 // Random numbers from a counter: the same index and key give the same number everywhere.
 VKML_TERNARY(
     random_uniform, "Uniform in [0, 1) from an index and a key of two words.", kRandom,
     [](auto a, auto b, auto c) { return random_uniform(a, b, c); }, NONE,
-    [](double a, double b, double c) { return oracle::random_uniform(a, b, c); }, domain(0, 1e6), 0)
+    [](double a, double b, double c) { return oracle::random_uniform(a, b, c); }, domain(0, 1e6), 0,
+    operands("index", "key0", "key1"))
 VKML_TERNARY(
     random_normal, "Standard normal from an index and a key of two words.", kRandom,
     [](auto a, auto b, auto c) { return random_normal(a, b, c); }, NONE,
-    [](double a, double b, double c) { return oracle::random_normal(a, b, c); }, domain(0, 1e6), 8)
+    [](double a, double b, double c) { return oracle::random_normal(a, b, c); }, domain(0, 1e6), 8,
+    operands("index", "key0", "key1"))
+
+#undef VKML_UNARY
+#undef VKML_BINARY
+#undef VKML_TERNARY
+#undef VKML_QUATERNARY
+#undef VKML_PARAMETERS_1
+#undef VKML_PARAMETERS_2
+#undef VKML_PARAMETERS_3
+#undef VKML_PARAMETERS_4
+#undef VKML_ARGUMENTS_1
+#undef VKML_ARGUMENTS_2
+#undef VKML_ARGUMENTS_3
+#undef VKML_ARGUMENTS_4
+#undef VKML_ROW

@@ -2,7 +2,10 @@
 // everything here follows from its rows.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -16,6 +19,7 @@ namespace vkml::ops {
 enum class DTypeRule : std::uint8_t {
   kSame,       // operands promoted; the result has their dtype
   kFloat,      // the same, integers and bools first become the default float
+  kWideFloat,  // the same, but neither f16 nor bf16
   kCompare,    // operands promoted; bool result
   kPredicate,  // one operand; bool result
   kLogical,    // operands become bool; bool result
@@ -24,9 +28,22 @@ enum class DTypeRule : std::uint8_t {
   kRandom,     // i32 operands; f32 result
 };
 
+inline constexpr int kMaxOperands = 4;
+
 /// Inputs on which the row's bound holds, for tests and documentation.
 struct Domain {
   double low = -10, high = 10;
+};
+
+/// An operand as Python sees it.
+struct Operand {
+  static constexpr double kRequired = std::numeric_limits<double>::quiet_NaN();  // no default
+
+  const char* name = nullptr;
+  Domain domain;
+  double default_value = kRequired;
+
+  bool is_required() const { return default_value != default_value; }
 };
 
 struct ElementwiseRow {
@@ -40,8 +57,9 @@ struct ElementwiseRow {
   /// Independent reference formulas; the integer one is null where the row gives floats or bools.
   double (*oracle)(const double* operands);
   std::int64_t (*integer_oracle)(const std::int64_t* operands);
-  Domain domain;
-  double max_ulp;  // against the oracle in f32 and f64
+  double max_ulp;                              // against the oracle in f32 and f64
+  std::array<Operand, kMaxOperands> operands;  // the first `arity` of them
+  std::array<const char*, 2> aliases;          // its other names in Python; null beyond the last
 };
 
 /// All rows; OpInfo::id of an elementwise operator is its index here.
@@ -60,24 +78,34 @@ GradientReads gradient_reads(const graph::OpInfo& op);
 /// The type in which an elementwise node computes: that of its (value) operands.
 ScalarType operand_type(const graph::Node& node);
 
+/// The rows, by name.
+enum class Row : int {
+#define VKML_ROW(arity, name, ...) name,
+#include "vkml/ops/elementwise.def.h"
+};
+
 /// Records an elementwise node: promotes, casts, broadcasts. Throws ShapeError, DTypeError and
 /// DeviceError naming the operator.
-graph::Value apply_elementwise(int row, std::span<const graph::Value> operands);
+graph::Value apply_elementwise(Row row, std::span<const graph::Value> operands);
 
 }  // namespace vkml::ops
 
 namespace vkml::graph {
 
 // One function for each row, found by gradient rules through their Value arguments.
-#define VKML_UNARY(name, ...) Value name(const Value& x);
-#define VKML_BINARY(name, ...)                \
-  Value name(const Value& a, const Value& b); \
-  Value name(const Value& a, double b);
-#define VKML_TERNARY(name, ...) Value name(const Value& a, const Value& b, const Value& c);
+#define VKML_ROW(arity, name, ...) Value name(VKML_PARAMETERS_##arity(Value));
 #include "vkml/ops/elementwise.def.h"
-#undef VKML_UNARY
-#undef VKML_BINARY
-#undef VKML_TERNARY
+// A number as the second operand.
+#define VKML_ROW(arity, name, ...) VKML_WITH_NUMBER_##arity(name)
+#define VKML_WITH_NUMBER_1(name)
+#define VKML_WITH_NUMBER_2(name) Value name(const Value& a, double b);
+#define VKML_WITH_NUMBER_3(name)
+#define VKML_WITH_NUMBER_4(name)
+#include "vkml/ops/elementwise.def.h"
+#undef VKML_WITH_NUMBER_1
+#undef VKML_WITH_NUMBER_2
+#undef VKML_WITH_NUMBER_3
+#undef VKML_WITH_NUMBER_4
 
 /// A number that other operands' dtypes win over: a run-time input of the plan.
 Value weak_scalar(double value, Device device);

@@ -61,14 +61,14 @@ Array evaluate_elementwise(const PlanNode& node, Sources sources) {
   std::size_t next = 0;
   for_each(out.extents, [&](const Extents& index) {
     if (in_integers) {
-      std::int64_t values[3] = {};
+      std::int64_t values[ops::kMaxOperands] = {};
       for (std::size_t k = 0; k < operands.size(); ++k) {
         values[k] = element<std::int64_t>(operands[k], index);
       }
       const std::int64_t value = row.integer_oracle(values);
       write_value(out, next++, one_bit ? value & 1 : value);
     } else {
-      double values[3] = {};
+      double values[ops::kMaxOperands] = {};
       for (std::size_t k = 0; k < operands.size(); ++k) {
         values[k] = element<double>(operands[k], index);
       }

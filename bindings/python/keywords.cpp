@@ -1,0 +1,133 @@
+// Keywords that choose among rows of the elementwise table, or combine a few of them: overloads of
+// the functions and methods that the rows already have.
+
+#include <cmath>
+
+#include "common.h"
+#include "vkml/core/dtype.h"
+#include "vkml/core/error.h"
+
+namespace vkml::python {
+namespace {
+
+/// As a function and as a method; the first argument is the tensor.
+template <typename Function, typename... Extra>
+void def_both(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Function function,
+              const Extra&... extra) {
+  m.def(name, function, nb::arg("input"), extra...);
+  tensor.def(name, function, extra...);
+}
+
+Tensor divide(nb::handle input, nb::handle other, const std::optional<std::string>& rounding_mode) {
+  const Tensor a = operand_from(input, "div");
+  const Tensor b = operand_from(other, "div");
+  if (!rounding_mode) return a / b;
+  if (*rounding_mode == "floor") return floor_divide(a, b);
+  if (*rounding_mode == "trunc") return trunc_divide(a, b);
+  throw ArgumentError("[div] rounding_mode is '" + *rounding_mode +
+                      "'. Pass None, 'trunc' or 'floor'");
+}
+
+Tensor scaled(nb::handle other, nb::handle alpha, const char* op) {
+  return operand_from(other, op) * operand_from(alpha, op);
+}
+
+Tensor round_decimals(nb::handle input, int decimals) {
+  const Tensor x = operand_from(input, "round");
+  if (decimals == 0 || !is_floating(x.dtype())) return round(x);
+  // Powers of ten are exact as whole numbers alone.
+  const Tensor scale(std::pow(10.0, std::abs(decimals)));
+  return decimals > 0 ? round(x * scale) / scale : round(x / scale) * scale;
+}
+
+Tensor clamp_ends(nb::handle input, nb::handle low, nb::handle high) {
+  const Tensor x = operand_from(input, "clamp");
+  if (low.is_none() && high.is_none()) {
+    throw ArgumentError("[clamp] min and max are both None. Give one of them");
+  }
+  if (high.is_none()) return clamp_min(x, operand_from(low, "clamp"));
+  return clamp_max(x, operand_from(high, "clamp"));
+}
+
+Tensor gelu_by(nb::handle input, const std::string& approximate) {
+  const Tensor x = operand_from(input, "gelu");
+  if (approximate == "none") return gelu(x);
+  if (approximate == "tanh") return gelu_tanh(x);
+  throw ArgumentError("[gelu] approximate is '" + approximate + "'. Pass 'none' or 'tanh'");
+}
+
+Tensor logit_within(nb::handle input, double eps) {
+  const Tensor x = operand_from(input, "logit");
+  return logit(clamp(x, Tensor(eps), Tensor(1.0 - eps)));
+}
+
+/// The dtype's own limit where an end is None; integers have no infinity to replace.
+Tensor replace_nonfinite(nb::handle input, nb::handle nan, nb::handle posinf, nb::handle neginf) {
+  const Tensor x = operand_from(input, "nan_to_num");
+  if (!is_floating(x.dtype())) return x;
+  const Tensor limit(largest_number(x.dtype()));
+  return nan_to_num(x, operand_from(nan, "nan_to_num"),
+                    posinf.is_none() ? limit : operand_from(posinf, "nan_to_num"),
+                    neginf.is_none() ? -limit : operand_from(neginf, "nan_to_num"));
+}
+
+Tensor polygamma(std::int64_t n, nb::handle input) {
+  const Tensor x = operand_from(input, "polygamma");
+  switch (n) {
+    case 0:
+      return digamma(x);
+    case 1:
+      return trigamma(x);
+    case 2:
+      return tetragamma(x);
+    case 3:
+      return pentagamma(x);
+    default:
+      throw ArgumentError("[polygamma] n is " + std::to_string(n) +
+                          ". Orders 0 to 3 are available");
+  }
+}
+
+}  // namespace
+
+void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor) {
+  for (const char* name : {"div", "divide"}) {
+    def_both(m, tensor, name, &divide, nb::arg("other"), nb::kw_only(),
+             nb::arg("rounding_mode").none(),
+             "a / b; 'trunc' rounds the quotient toward zero, 'floor' toward minus infinity.");
+  }
+  def_both(
+      m, tensor, "add",
+      [](nb::handle input, nb::handle other, nb::handle alpha) {
+        return operand_from(input, "add") + scaled(other, alpha, "add");
+      },
+      nb::arg("other"), nb::kw_only(), nb::arg("alpha"), "input + alpha * other.");
+  for (const char* name : {"sub", "subtract"}) {
+    def_both(
+        m, tensor, name,
+        [](nb::handle input, nb::handle other, nb::handle alpha) {
+          return operand_from(input, "sub") - scaled(other, alpha, "sub");
+        },
+        nb::arg("other"), nb::kw_only(), nb::arg("alpha"), "input - alpha * other.");
+  }
+  def_both(m, tensor, "round", &round_decimals, nb::kw_only(), nb::arg("decimals"),
+           "The nearest multiple of 10^-decimals; halves go to the even one.");
+  for (const char* name : {"clamp", "clip"}) {
+    def_both(m, tensor, name, &clamp_ends, nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
+             "Limits from one side; NaN stays.");
+  }
+  def_both(m, tensor, "gelu", &gelu_by, nb::kw_only(), nb::arg("approximate"),
+           "'none' for the exact function, 'tanh' for its approximation.");
+  def_both(m, tensor, "nan_to_num", &replace_nonfinite, nb::arg("nan") = 0.0,
+           nb::arg("posinf") = nb::none(), nb::arg("neginf") = nb::none(),
+           "NaN and infinities replaced; by default by 0 and the dtype's ends.");
+  def_both(m, tensor, "logit", &logit_within, nb::arg("eps"),
+           "log(x / (1 - x)) of the input limited to [eps, 1 - eps].");
+  m.def("polygamma", &polygamma, nb::arg("n"), nb::arg("input"),
+        "The n-th derivative of digamma, n from 0 to 3.");
+  tensor.def(
+      "polygamma", [](nb::handle input, std::int64_t n) { return polygamma(n, input); },
+      nb::arg("n"), "The n-th derivative of digamma, n from 0 to 3.");
+}
+
+}  // namespace vkml::python
