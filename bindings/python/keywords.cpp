@@ -1,6 +1,7 @@
 // Keywords that choose among rows of the elementwise table, or combine a few of them: overloads of
 // the functions and methods that the rows already have.
 
+#include <algorithm>
 #include <cmath>
 
 #include "common.h"
@@ -54,6 +55,21 @@ Tensor gelu_by(nb::handle input, const std::string& approximate) {
   if (approximate == "none") return gelu(x);
   if (approximate == "tanh") return gelu_tanh(x);
   throw ArgumentError("[gelu] approximate is '" + approximate + "'. Pass 'none' or 'tanh'");
+}
+
+/// One weight, or one for each channel: along axis 1, where there is one.
+Tensor prelu(nb::handle input, const Tensor& weight) {
+  const Tensor x = operand_from(input, "prelu");
+  const std::int64_t channels = x.rank() >= 2 ? x.size(1) : 1;
+  if (weight.numel() != 1 && weight.numel() != channels) {
+    throw ShapeError("[prelu] " + std::to_string(weight.numel()) + " weights for the " +
+                     std::to_string(channels) + " channels of shape " + x.shape().to_string() +
+                     ". Pass one weight, or one for each channel");
+  }
+  Extents extents(static_cast<std::size_t>(std::max(x.rank(), 1)), 1);
+  if (weight.numel() != 1) extents[1] = channels;
+  const Tensor slopes = x.rank() == 0 ? reshape(weight, {}) : reshape(weight, extents);
+  return leaky_relu(x, slopes);
 }
 
 Tensor logit_within(nb::handle input, double eps) {
@@ -118,6 +134,8 @@ void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor) {
   }
   def_both(m, tensor, "gelu", &gelu_by, nb::kw_only(), nb::arg("approximate"),
            "'none' for the exact function, 'tanh' for its approximation.");
+  def_both(m, tensor, "prelu", &prelu, nb::arg("weight"),
+           "x where x > 0, weight * x elsewhere; one weight, or one for each channel (axis 1).");
   def_both(m, tensor, "nan_to_num", &replace_nonfinite, nb::arg("nan") = 0.0,
            nb::arg("posinf") = nb::none(), nb::arg("neginf") = nb::none(),
            "NaN and infinities replaced; by default by 0 and the dtype's ends.");

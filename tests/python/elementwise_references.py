@@ -374,10 +374,6 @@ REFERENCES: dict[str, Reference] = {
     ),
     "softsign": Reference(_softsign, kinks=_near(0)),
     "tanhshrink": Reference(_tanhshrink),
-    "prelu": Reference(
-        lambda x, weight: np.where(x > 0, x, x & weight if x.dtype == bool else x * weight),
-        kinks=_near(0),
-    ),
     "celu": Reference(_celu, kinks=_near(0)),
     "selu": Reference(_selu, kinks=_near(0)),
     "mish": Reference(_mish),

@@ -566,16 +566,6 @@ VKML_BINARY(
     [](double x, double slope) { return x > 0 ? x : x * slope; }, domain(-10, 10), 0.5,
     operands("input", operand("negative_slope", domain(0, 1), 0.01)))
 VKML_BINARY(
-    prelu, "x where x > 0, weight * x elsewhere.", kSame,
-    [](auto x, auto weight) { return select(x > 0, x, x * weight); },
-    [](auto x, auto weight, auto, auto g) {
-      auto positive = x > 0.0;
-      return std::pair(where(positive, g, g * weight),
-                       where_else_zero(logical_not(positive), g * x));
-    },
-    [](auto x, auto weight) { return x > 0 ? x : oracle::mul(x, weight); }, domain(-10, 10), 0.5,
-    operands("input", "weight"))
-VKML_BINARY(
     elu, "x where x > 0, alpha * (exp(x) - 1) elsewhere.", kFloat,
     [](auto x, auto alpha) { return select(x > 0, x, alpha * expm1(x)); },
     [](auto x, auto alpha, auto y, auto g) {

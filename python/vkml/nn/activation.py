@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vkml import Tensor
+import vkml
+from vkml import DeviceLike, Tensor
 from vkml.nn import functional
 from vkml.nn.module import Module
+from vkml.nn.parameter import Parameter
 
 
 class _Pointwise(Module):
@@ -56,6 +58,42 @@ class LogSigmoid(_Pointwise):
     """log(sigmoid(x)), without overflow."""
 
     _function = staticmethod(functional.logsigmoid)
+
+
+class Mish(_Pointwise):
+    """x * tanh(log(1 + exp(x)))."""
+
+    _function = staticmethod(functional.mish)
+
+
+class SELU(_Pointwise):
+    """A scaled ELU that keeps mean 0 and variance 1 (Klambauer et al., 2017)."""
+
+    _function = staticmethod(functional.selu)
+
+
+class Hardsigmoid(_Pointwise):
+    """(x + 3) / 6, cut to [0, 1]."""
+
+    _function = staticmethod(functional.hardsigmoid)
+
+
+class Hardswish(_Pointwise):
+    """The input times its hardsigmoid."""
+
+    _function = staticmethod(functional.hardswish)
+
+
+class Softsign(_Pointwise):
+    """x / (1 + |x|)."""
+
+    _function = staticmethod(functional.softsign)
+
+
+class Tanhshrink(_Pointwise):
+    """x - tanh(x)."""
+
+    _function = staticmethod(functional.tanhshrink)
 
 
 class GELU(Module):
@@ -149,6 +187,168 @@ class LogSoftmax(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Normalises along `dim`."""
         return functional.log_softmax(input, self.dim)
+
+    def extra_repr(self) -> str:
+        """The constructor's argument."""
+        return f"dim={self.dim}"
+
+
+class Hardtanh(Module):
+    """The input, cut to [min_val, max_val]."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.min_val = min_val
+        self.max_val = max_val
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies the function to each element."""
+        return functional.hardtanh(input, self.min_val, self.max_val)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"min_val={self.min_val}, max_val={self.max_val}"
+
+
+class Threshold(Module):
+    """The input where it exceeds `threshold`, `value` elsewhere."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies the function to each element."""
+        return functional.threshold(input, self.threshold, self.value)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"threshold={self.threshold}, value={self.value}"
+
+
+class CELU(Module):
+    """The input where positive, `alpha * (exp(x / alpha) - 1)` elsewhere."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies the function to each element."""
+        return functional.celu(input, self.alpha)
+
+    def extra_repr(self) -> str:
+        """The constructor's argument."""
+        return f"alpha={self.alpha}"
+
+
+class Hardshrink(Module):
+    """0 where |x| <= lambd, x elsewhere."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies the function to each element."""
+        return functional.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        """The constructor's argument."""
+        return f"lambd={self.lambd}"
+
+
+class Softshrink(Module):
+    """The input moved toward 0 by `lambd`, 0 where |x| <= lambd."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies the function to each element."""
+        return functional.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        """The constructor's argument."""
+        return f"lambd={self.lambd}"
+
+
+class RReLU(Module):
+    """Leaky ReLU whose slope is drawn for each element in training, the middle otherwise."""
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies the function to each element."""
+        return functional.rrelu(input, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"lower={self.lower}, upper={self.upper}"
+
+
+class PReLU(Module):
+    """The input where positive, `weight * x` elsewhere, with learnt weights (He et al., 2015).
+
+    Attributes:
+        weight: Shape (num_parameters,): one for all channels, or one for each.
+    """
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.weight = Parameter(
+            vkml.full((num_parameters,), init, dtype=dtype or vkml.float32, device=device)
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Takes shape (batch, channels, ...)."""
+        return functional.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        """The number of weights."""
+        return f"num_parameters={self.num_parameters}"
+
+
+class GLU(Module):
+    """The first half along `dim` times the sigmoid of the second."""
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Halves the extent of `dim`."""
+        return functional.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        """The constructor's argument."""
+        return f"dim={self.dim}"
+
+
+class Softmin(Module):
+    """The softmax of -x along `dim`."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalises along `dim`."""
+        return functional.softmin(input, self.dim)
 
     def extra_repr(self) -> str:
         """The constructor's argument."""

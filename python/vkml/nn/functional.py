@@ -13,6 +13,38 @@ from typing import Literal
 
 import vkml
 from vkml import Tensor
+from vkml.nn.activation_functions import (
+    celu,
+    elu,
+    geglu,
+    gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    log_softmax,
+    logsigmoid,
+    mish,
+    prelu,
+    reglu,
+    relu,
+    relu6,
+    rrelu,
+    selu,
+    sigmoid,
+    silu,
+    softmax,
+    softmin,
+    softplus,
+    softshrink,
+    softsign,
+    swiglu,
+    tanh,
+    tanhshrink,
+    threshold,
+)
 from vkml.nn.loss_functions import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -30,12 +62,19 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "celu",
     "conv2d",
     "cross_entropy",
     "dropout",
     "elu",
     "embedding",
+    "geglu",
     "gelu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
     "huber_loss",
     "l1_loss",
     "layer_norm",
@@ -44,19 +83,30 @@ __all__ = [
     "log_softmax",
     "logsigmoid",
     "max_pool2d",
+    "mish",
     "mse_loss",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
+    "prelu",
+    "reglu",
     "relu",
     "relu6",
+    "rrelu",
+    "selu",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
     "softmax",
+    "softmin",
     "softplus",
+    "softshrink",
+    "softsign",
+    "swiglu",
     "tanh",
+    "tanhshrink",
+    "threshold",
 ]
 
 IntOrPair = int | tuple[int, int]
@@ -150,77 +200,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return (tensor.unsqueeze(-1) == classes).to(vkml.int64)
 
 
-# Activations.
-
-
-def relu(input: Tensor) -> Tensor:
-    """The larger of x and 0."""
-    return input.relu()
-
-
-def relu6(input: Tensor) -> Tensor:
-    """The input, cut to [0, 6]."""
-    return input.clamp(0, 6)
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))."""
-    return input.sigmoid()
-
-
-def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
-    return input.tanh()
-
-
-def silu(input: Tensor) -> Tensor:
-    """The input times its sigmoid: x * sigmoid(x)."""
-    return vkml.silu(input)
-
-
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """The input times Phi(x), the normal distribution function (Hendrycks and Gimpel, 2016).
-
-    Args:
-        input: Any shape.
-        approximate: `none`, or `tanh` for the authors' approximation.
-    """
-    if approximate == "none":
-        return vkml.gelu(input)
-    if approximate == "tanh":
-        return vkml.gelu_tanh(input)
-    raise vkml.ArgumentError(f"[gelu] approximate is {approximate!r}. Pass 'none' or 'tanh'.")
-
-
-def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """The input where positive, `negative_slope * x` elsewhere."""
-    return vkml.leaky_relu(input, negative_slope)
-
-
-def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """The input where positive, `alpha * (exp(x) - 1)` elsewhere."""
-    return vkml.elu(input, alpha)
-
-
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x > threshold."""
-    scaled = input * beta
-    return vkml.where(scaled > threshold, input, vkml.softplus(scaled) / beta)
-
-
-def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
-    return vkml.log_sigmoid(input)
-
-
-def softmax(input: Tensor, dim: int, *, dtype: vkml.dtype | None = None) -> Tensor:
-    """exp(x) divided by its sum along `dim`; `dtype` converts the input first."""
-    return vkml.softmax(input if dtype is None else input.to(dtype), dim)
-
-
-def log_softmax(input: Tensor, dim: int, *, dtype: vkml.dtype | None = None) -> Tensor:
-    """The logarithm of `softmax`, without overflow."""
-    return vkml.log_softmax(input if dtype is None else input.to(dtype), dim)
+# Regularisation.
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
