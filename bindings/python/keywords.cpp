@@ -81,10 +81,10 @@ Tensor logit_within(nb::handle input, double eps) {
 Tensor replace_nonfinite(nb::handle input, nb::handle nan, nb::handle posinf, nb::handle neginf) {
   const Tensor x = operand_from(input, "nan_to_num");
   if (!is_floating(x.dtype())) return x;
-  const Tensor limit(largest_number(x.dtype()));
+  const double limit = largest_number(x.dtype());
   return nan_to_num(x, operand_from(nan, "nan_to_num"),
-                    posinf.is_none() ? limit : operand_from(posinf, "nan_to_num"),
-                    neginf.is_none() ? -limit : operand_from(neginf, "nan_to_num"));
+                    posinf.is_none() ? Tensor(limit) : operand_from(posinf, "nan_to_num"),
+                    neginf.is_none() ? Tensor(-limit) : operand_from(neginf, "nan_to_num"));
 }
 
 Tensor polygamma(std::int64_t n, nb::handle input) {

@@ -133,6 +133,23 @@ void apply_option(ElementwiseRow& row, const Alias& option) {
   row.aliases[row.aliases[0] == nullptr ? 0 : 1] = option.name;
 }
 
+/// A formula that is another one in each floating type.
+template <typename Function>
+struct InEachType : Function {};
+template <typename Function>
+InEachType<Function> in_each_type(Function function) {
+  return {function};
+}
+template <typename Oracle>
+constexpr bool kIsInEachType = false;
+template <typename Function>
+constexpr bool kIsInEachType<InEachType<Function>> = true;
+
+template <int kArity, typename Function>
+float call_single_oracle(const float* operands) {
+  return call<kArity>(Function{}, operands);
+}
+
 template <int kArity, typename Program, typename Gradient, typename Oracle, typename... Options>
 ElementwiseRow make_row(const char* name, const char* documentation, DTypeRule rule, Program,
                         Gradient, Oracle, Domain domain, double max_ulp,
@@ -153,7 +170,11 @@ ElementwiseRow make_row(const char* name, const char* documentation, DTypeRule r
   row.oracle = &call_oracle<kArity, Oracle>;
   // A generic formula has a meaning of its own in integers; one in double alone has not.
   constexpr bool is_generic = !requires { &Oracle::operator(); };
-  if constexpr (is_generic) row.integer_oracle = &call_integer_oracle<kArity, Oracle>;
+  if constexpr (kIsInEachType<Oracle>) {
+    row.single_oracle = &call_single_oracle<kArity, Oracle>;
+  } else if constexpr (is_generic) {
+    row.integer_oracle = &call_integer_oracle<kArity, Oracle>;
+  }
   row.max_ulp = max_ulp;
   row.operands = usual_operands(kArity, domain);
   (apply_option(row, options), ...);

@@ -134,7 +134,12 @@ Worst worst_error(const ElementwiseRow& row, const std::vector<std::vector<T>>& 
   for (std::size_t i = 0; i < results.size(); ++i) {
     double operands[ops::kMaxOperands] = {};
     for (std::size_t k = 0; k < arguments.size(); ++k) operands[k] = arguments[k][i];
-    const double expected = row.oracle(operands);
+    double expected = row.oracle(operands);
+    if constexpr (std::is_same_v<T, float>) {
+      float singles[ops::kMaxOperands] = {};
+      for (std::size_t k = 0; k < arguments.size(); ++k) singles[k] = arguments[k][i];
+      if (row.single_oracle != nullptr) expected = double{row.single_oracle(singles)};
+    }
     const bool is_truth = result_type(program) == ScalarType::kBool;
     const double actual = is_truth ? static_cast<double>(results[i])
                                    : static_cast<double>(interpreter::from_bits<T>(results[i]));

@@ -433,12 +433,19 @@ class StatedRow:
     differentiable: bool
     domains: tuple[tuple[float, float], ...]
     defaults: tuple[float | None, ...]
+    aliases: tuple[str, ...]
+    operands: tuple[str, ...]
     ulps: float
 
     @property
     def domain(self) -> tuple[float, float]:
         """That of the first operand."""
         return self.domains[0]
+
+
+def all_names() -> set[str]:
+    """Every name of every elementwise operator."""
+    return {name for row in stated_rows() for name in (row.name, *row.aliases)}
 
 
 def _documentation() -> Path:
@@ -452,7 +459,7 @@ def stated_rows() -> list[StatedRow]:
         cells = [cell.strip() for cell in line.replace("\\|", "/").split("|")[1:-1]]
         if len(cells) != 6 or not cells[0].startswith("`"):
             continue
-        first_name = cells[0].split("`")[1]
+        first_name, *aliases = cells[0].split("`")[1::2]
         name, operands = first_name.rstrip(")").split("(")
         parts = [part.strip().partition("=") for part in operands.split(",")]
         defaults = tuple(float(default) if default else None for _, _, default in parts)
@@ -470,7 +477,15 @@ def stated_rows() -> list[StatedRow]:
         domains = tuple(by_name.get(operand, usual) for operand, _, _ in parts)
         rows.append(
             StatedRow(
-                name, len(parts), cells[2], cells[3] == "yes", domains, defaults, float(cells[5])
+                name,
+                len(parts),
+                cells[2],
+                cells[3] == "yes",
+                domains,
+                defaults,
+                tuple(aliases),
+                tuple(operand for operand, _, _ in parts),
+                float(cells[5]),
             )
         )
     return rows

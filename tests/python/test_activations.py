@@ -133,7 +133,7 @@ def test_prelu(shape, weights, device):
         slopes = weight if len(shape) < 2 else weight.reshape(-1, *[1] * (len(shape) - 2))
         return np.where(x > 0, x, slopes * x)
 
-    check(F.prelu, oracle, [inputs(shape, -2, 2), inputs((weights,), 0.1, 0.5)], device)
+    check(vkml.prelu, oracle, [inputs(shape, -2, 2), inputs((weights,), 0.1, 0.5)], device)
 
 
 def test_prelu_layer_learns_its_weights(device):

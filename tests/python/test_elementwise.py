@@ -110,6 +110,48 @@ def test_function_and_method_are_documented(name: str) -> None:
         assert len(getattr(vkml.Tensor, name).__doc__.split("\n\n")) >= 2
 
 
+ALIASES = [(alias, row.name) for row in ROWS.values() for alias in row.aliases]
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES)
+def test_aliases(alias: str, name: str) -> None:
+    tensors = operands(ROWS[name], (5,), vkml.int32 if "bit" in name else vkml.float32, vkml.cpu)
+    expected = getattr(vkml, name)(*tensors).tolist()
+    assert getattr(vkml, alias)(*tensors).tolist() == expected
+    assert getattr(tensors[0], alias)(*tensors[1:]).tolist() == expected
+
+
+KEEPS_DTYPE = [
+    name
+    for name in NAMES
+    if ROWS[name].result.startswith(("the promoted dtype", "float32 or")) and name != "where"
+]
+
+
+@pytest.mark.parametrize("name", KEEPS_DTYPE)
+def test_in_place_methods(name: str, device: object) -> None:
+    row = ROWS[name]
+    dtype = vkml.float32 if takes_floats(row) else vkml.int32
+    tensors = operands(row, (3, 4), dtype, device)
+    other_name, view = tensors[0], tensors[0][1]
+    expected = exact(getattr(vkml, name)(*tensors))
+    result = getattr(tensors[0], name + "_")(*tensors[1:])
+    for tensor, array in ((result, expected), (other_name, expected), (view, expected[1])):
+        np.testing.assert_array_equal(exact(tensor), array)
+
+
+@pytest.mark.parametrize("name", FLOAT_NAMES)
+def test_operands_have_names_and_defaults(name: str) -> None:
+    row = ROWS[name]
+    tensors = operands(row, (5,), vkml.float32, vkml.cpu)
+    given = tensors[: row.arity - sum(default is not None for default in row.defaults)]
+    defaults = [default for default in row.defaults if default is not None]
+    expected = getattr(vkml, name)(*given, *defaults).tolist()
+    assert str(getattr(vkml, name)(*given).tolist()) == str(expected)
+    named = dict(zip(row.operands, [*given, *defaults], strict=True))
+    assert str(getattr(vkml, name)(**named).tolist()) == str(expected)
+
+
 @pytest.mark.parametrize("name", FLOAT_NAMES)
 def test_shapes(name: str, device: object) -> None:
     row = ROWS[name]

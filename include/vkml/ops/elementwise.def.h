@@ -166,7 +166,7 @@ VKML_BINARY(
 VKML_BINARY(
     nextafter, "The next number after a in the direction of b.", kWideFloat,
     [](auto a, auto b) { return nextafter(a, b); }, NONE,
-    [](double a, double b) { return std::nextafter(a, b); }, domain(-10, 10), 1)
+    in_each_type([](auto a, auto b) { return std::nextafter(a, b); }), domain(-10, 10), 0)
 VKML_BINARY(
     heaviside, "0 below 0, values at 0, 1 above; NaN stays.", kSame,
     [](auto a, auto b) { return select(a == 0, b, max_number(a.constant(0), sign(a))); }, NONE,

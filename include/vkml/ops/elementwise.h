@@ -57,6 +57,8 @@ struct ElementwiseRow {
   /// Independent reference formulas; the integer one is null where the row gives floats or bools.
   double (*oracle)(const double* operands);
   std::int64_t (*integer_oracle)(const std::int64_t* operands);
+  /// The formula in f32, where the result depends on which numbers the dtype has; null elsewhere.
+  float (*single_oracle)(const float* operands);
   double max_ulp;                              // against the oracle in f32 and f64
   std::array<Operand, kMaxOperands> operands;  // the first `arity` of them
   std::array<const char*, 2> aliases;          // its other names in Python; null beyond the last
