@@ -488,7 +488,7 @@ TEST(Errors, AFailureWhileOverwritingPoisonsWhatWasOverwritten) {
   EXPECT_EQ(get_number(static_cast<std::byte*>(fresh->storage()->host()), DType::kF32, 1), 8);
 
   parameter = graph::assign(parameter, parameter + 1.0);
-  const StoragePtr block = parameter->source(0)->storage();
+  Storage* block = parameter->source(0)->storage().get();
   backend.fails_in_the_middle = true;
   EXPECT_THROW(realize(parameter), OutOfMemoryError);
   EXPECT_THROW(block->wait(), OutOfMemoryError)
