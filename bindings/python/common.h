@@ -18,6 +18,9 @@ void bind_errors(nb::module_& m);
 void bind_types(nb::module_& m);
 void bind_context(nb::module_& m);
 void bind_tensor(nb::module_& m);
+/// Slots of the type Tensor: its binary operators.
+PyType_Slot* operator_slots();
+void bind_operators(nb::class_<Tensor>& tensor);
 void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_structure(nb::module_& m, nb::class_<Tensor>& tensor);

@@ -35,8 +35,8 @@ Extents integers_from(const char* op, nb::handle object) {
 }  // namespace
 
 bool is_operand(nb::handle object) {
-  return nb::isinstance<Tensor>(object) || is_number(object) || PyIndex_Check(object.ptr()) ||
-         nb::hasattr(object, "__array__");
+  if (nb::isinstance<Tensor>(object)) return nb::inst_ready(object);
+  return is_number(object) || PyIndex_Check(object.ptr()) || nb::hasattr(object, "__array__");
 }
 
 Tensor operand_from(nb::handle object, const char* op) {

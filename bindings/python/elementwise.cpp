@@ -16,22 +16,13 @@ nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }
 
 using BinaryFunction = Tensor (*)(const Tensor&, const Tensor&);
 
-/// x op other and other op x.
-void def_operator(nb::class_<Tensor>& tensor, const char* name, const char* reflected,
-                  BinaryFunction function) {
+/// x op other; the other way round Python uses the opposite.
+void def_comparison(nb::class_<Tensor>& tensor, const char* name, BinaryFunction function) {
   tensor.def(
       name,
       [function, name](const Tensor& self, nb::handle other) -> nb::object {
         if (!is_operand(other)) return not_implemented();
         return nb::cast(function(self, operand_from(other, name)));
-      },
-      nb::is_operator());
-  if (reflected == nullptr) return;
-  tensor.def(
-      reflected,
-      [function, name](const Tensor& self, nb::handle other) -> nb::object {
-        if (!is_operand(other)) return not_implemented();
-        return nb::cast(function(operand_from(other, name), self));
       },
       nb::is_operator());
 }
@@ -140,25 +131,12 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
       std::make_index_sequence<arity>(), std::make_index_sequence<arity - 1>());
 #include "vkml/ops/elementwise.def.h"
 
-  def_operator(tensor, "__add__", "__radd__", &add);
-  def_operator(tensor, "__sub__", "__rsub__", &sub);
-  def_operator(tensor, "__mul__", "__rmul__", &mul);
-  def_operator(tensor, "__truediv__", "__rtruediv__",
-               [](const Tensor& a, const Tensor& b) { return a / b; });
-  def_operator(tensor, "__floordiv__", "__rfloordiv__", &floor_divide);
-  def_operator(tensor, "__mod__", "__rmod__", &remainder);
-  def_operator(tensor, "__and__", "__rand__", &bitwise_and);
-  def_operator(tensor, "__or__", "__ror__", &bitwise_or);
-  def_operator(tensor, "__xor__", "__rxor__", &bitwise_xor);
-  def_operator(tensor, "__lshift__", "__rlshift__", &bitwise_left_shift);
-  def_operator(tensor, "__rshift__", "__rrshift__", &bitwise_right_shift);
-  def_operator(tensor, "__eq__", nullptr, &eq);
-  def_operator(tensor, "__ne__", nullptr, &ne);
-  def_operator(tensor, "__lt__", nullptr, &lt);
-  def_operator(tensor, "__le__", nullptr, &le);
-  def_operator(tensor, "__gt__", nullptr, &gt);
-  def_operator(tensor, "__ge__", nullptr, &ge);
-  def_operator(tensor, "__matmul__", "__rmatmul__", &matmul);
+  def_comparison(tensor, "__eq__", &eq);
+  def_comparison(tensor, "__ne__", &ne);
+  def_comparison(tensor, "__lt__", &lt);
+  def_comparison(tensor, "__le__", &le);
+  def_comparison(tensor, "__gt__", &gt);
+  def_comparison(tensor, "__ge__", &ge);
   def_inplace(tensor, "__iadd__", &add);
   def_inplace(tensor, "__isub__", &sub);
   def_inplace(tensor, "__imul__", &mul);

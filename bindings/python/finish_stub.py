@@ -57,6 +57,12 @@ def is_in_place_name(name: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
+def is_slot(node: ast.FunctionDef) -> bool:
+    """Whether a method is a binary operator of the type itself, which shows no signature."""
+    names = [parameter.arg for parameter in node.args.posonlyargs]
+    return node.name.startswith("__") and names == ["self", "value"]
+
+
 class Stub(ast.NodeTransformer):
     """Rewrites the annotations of functions and of variables in classes."""
 
@@ -72,6 +78,10 @@ class Stub(ast.NodeTransformer):
                 parameter.annotation = annotations.visit(parameter.annotation)
         if node.args.vararg is not None and node.args.vararg.annotation is None:
             node.args.vararg.annotation = expression("typing.Any")
+        if is_slot(node):
+            parameters[1].annotation = expression("typing.Any")
+            node.returns = expression("Tensor")
+            return node
         returns = node.returns
         if isinstance(returns, ast.Name) and returns.id == "object":
             is_operator = node.name.startswith("__")

@@ -62,7 +62,8 @@ void check_truth(const Tensor& self) {
 
 void bind_tensor(nb::module_& m) {
   nb::class_<Tensor> tensor(m, "Tensor", "A handle to a value in a lazy graph.",
-                            nb::is_weak_referenceable());
+                            nb::is_weak_referenceable(), nb::type_slots(operator_slots()));
+  bind_operators(tensor);
   tensor
       .def(
           "__init__", [](Tensor* self, const Tensor& other) { new (self) Tensor(other); },

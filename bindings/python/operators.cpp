@@ -1,0 +1,83 @@
+// Python's binary operators, as slots of the type in C: a + b finds its function without looking a
+// method up by name or parsing arguments, which costs more than recording the sum.
+
+#include <array>
+
+#include "common.h"
+
+namespace vkml::python {
+namespace {
+
+Tensor divide(const Tensor& a, const Tensor& b) { return a / b; }
+
+// slot, operator's name, function
+#define VKML_BINARY_OPERATORS(X)                            \
+  X(Py_nb_add, "add", add)                                  \
+  X(Py_nb_subtract, "sub", sub)                             \
+  X(Py_nb_multiply, "mul", mul)                             \
+  X(Py_nb_true_divide, "div", divide)                       \
+  X(Py_nb_floor_divide, "floor_divide", floor_divide)       \
+  X(Py_nb_remainder, "remainder", remainder)                \
+  X(Py_nb_matrix_multiply, "matmul", matmul)                \
+  X(Py_nb_and, "bitwise_and", bitwise_and)                  \
+  X(Py_nb_or, "bitwise_or", bitwise_or)                     \
+  X(Py_nb_xor, "bitwise_xor", bitwise_xor)                  \
+  X(Py_nb_lshift, "bitwise_left_shift", bitwise_left_shift) \
+  X(Py_nb_rshift, "bitwise_right_shift", bitwise_right_shift)
+
+using BinaryFunction = Tensor (*)(const Tensor&, const Tensor&);
+
+PyTypeObject* g_tensor_type = nullptr;
+
+const Tensor* tensor_of(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (type != g_tensor_type && PyType_IsSubtype(type, g_tensor_type) == 0) return nullptr;
+  return nb::inst_ready(object) ? nb::inst_ptr<Tensor>(object) : nullptr;
+}
+
+/// Exceptions become Python's in nanobind alone: an operator that fails is called once more, as a
+/// function of nanobind.
+PyObject* fail(BinaryFunction function, const char* name, PyObject* a, PyObject* b) {
+  try {
+    const nb::object checked = nb::cpp_function([function, name](nb::handle x, nb::handle y) {
+      return function(operand_from(x, name), operand_from(y, name));
+    });
+    return checked(nb::handle(a), nb::handle(b)).release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
+/// One of a and b is a tensor.
+PyObject* apply(BinaryFunction function, const char* name, PyObject* a, PyObject* b) {
+  try {
+    const Tensor* const x = tensor_of(a);
+    const Tensor* const y = tensor_of(b);
+    if (x != nullptr && y != nullptr) return nb::cast(function(*x, *y)).release().ptr();
+    if (!is_operand(a) || !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
+    return nb::cast(function(operand_from(a, name), operand_from(b, name))).release().ptr();
+  } catch (...) {
+    return fail(function, name, a, b);
+  }
+}
+
+#define VKML_DEFINE_SLOT(slot, name, function) \
+  PyObject* slot##_of_tensor(PyObject* a, PyObject* b) { return apply(&function, name, a, b); }
+VKML_BINARY_OPERATORS(VKML_DEFINE_SLOT)
+#undef VKML_DEFINE_SLOT
+
+}  // namespace
+
+PyType_Slot* operator_slots() {
+#define VKML_SLOT(slot, name, function) {slot, reinterpret_cast<void*>(&slot##_of_tensor)},
+  static PyType_Slot slots[] = {VKML_BINARY_OPERATORS(VKML_SLOT){0, nullptr}};
+#undef VKML_SLOT
+  return slots;
+}
+
+void bind_operators(nb::class_<Tensor>& tensor) {
+  g_tensor_type = reinterpret_cast<PyTypeObject*>(tensor.ptr());
+}
+
+}  // namespace vkml::python
