@@ -52,6 +52,20 @@ std::vector<Variant> variants() {
   return all;
 }
 
+/// Devices with matrix units, which no software driver has.
+std::vector<Variant> matrix_variants() {
+  std::vector<Variant> all;
+  for (const Variant& variant : variants()) {
+    if (variant.traits.is_software || !variant.traits.has_storage16) continue;
+    all.push_back({variant.name + ", matrix units", variant.traits});
+    DeviceTraits& traits = all.back().traits;
+    traits.has_float16 = traits.has_matrix_f16 = traits.has_matrix_bf16 = true;
+    traits.compute_units = 132;
+    traits.max_push_bytes = 256;
+  }
+  return all;
+}
+
 /// The kernel with the scratch that it asks for.
 dispatch::ExecutionGraph with_scratch(dispatch::ExecutionGraph graph, const DeviceTraits& traits) {
   for (dispatch::Kernel& kernel : graph.kernels) {
@@ -115,10 +129,11 @@ class Validator {
   std::set<std::vector<std::uint32_t>> seen_;
 };
 
-void expect_valid(const std::vector<KernelCase>& cases) {
+void expect_valid(const std::vector<KernelCase>& cases,
+                  const std::vector<Variant>& on = variants()) {
   if (validator().empty()) GTEST_SKIP() << "spirv-val was not found when the tests were configured";
   Validator spirv_val;
-  for (const Variant& variant : variants()) {
+  for (const Variant& variant : on) {
     for (const KernelCase& test : cases) {
       SCOPED_TRACE(test.name + ", " + variant.name);
       const dispatch::ExecutionGraph graph = with_scratch(test.graph, variant.traits);
@@ -149,6 +164,45 @@ TEST(Spirv, ProductsAreValid) { expect_valid(oracle::matmul_cases()); }
 TEST(Spirv, ConvolutionsAreValid) { expect_valid(oracle::convolution_cases()); }
 TEST(Spirv, PoolsAreValid) { expect_valid(oracle::pool_cases()); }
 TEST(Spirv, IndexingIsValid) { expect_valid(oracle::index_cases()); }
+
+/// Products large enough for matrix units: whole tiles, parts of tiles, rows that start at vectors
+/// and rows that do not, batches, split sums, both tile sizes.
+std::vector<KernelCase> matrix_unit_cases() {
+  std::vector<KernelCase> cases;
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const bool transposes_a : {false, true}) {
+      for (const bool transposes_b : {false, true}) {
+        const oracle::MatmulLayout plain{transposes_a, transposes_b, false, false, dtype};
+        oracle::MatmulLayout fused = plain;
+        fused.has_epilogue = true;
+        cases.push_back(oracle::matmul_case({1, 1, 4096, 4096}, 4096, plain));
+        cases.push_back(oracle::matmul_case({1, 1, 4000, 4008}, 4016, fused));
+        cases.push_back(oracle::matmul_case({1, 1, 4095, 4097}, 4001, fused));
+        cases.push_back(oracle::matmul_case({8, 8, 128, 128}, 128, fused));
+        cases.push_back(oracle::matmul_case({1, 1, 512, 512}, 8192, fused));
+      }
+    }
+  }
+  return cases;
+}
+
+TEST(Spirv, ProductsOnMatrixUnitsAreValid) {
+  expect_valid(matrix_unit_cases(), matrix_variants());
+}
+
+TEST(Spirv, LargeProductsRunOnMatrixUnits) {
+  for (const Variant& variant : matrix_variants()) {
+    for (const KernelCase& test : matrix_unit_cases()) {
+      SCOPED_TRACE(test.name + ", " + variant.name);
+      const dispatch::ExecutionGraph graph = with_scratch(test.graph, variant.traits);
+      bool found = false;
+      for (const Dispatch& part : generate(graph.kernels[0], graph, variant.traits)) {
+        found |= part.code->name == "contraction_matrix";
+      }
+      EXPECT_TRUE(found);
+    }
+  }
+}
 
 std::vector<std::uint32_t> words_of(const KernelCase& test, const DeviceTraits& traits) {
   const dispatch::ExecutionGraph graph = with_scratch(test.graph, traits);

@@ -87,6 +87,34 @@ void clamp_to_least(DeviceProfile& profile) {
   limits.max_push_descriptors = 0;
 }
 
+bool offers(const FeatureChain& chain) {
+  return chain.matrices.cooperativeMatrix && chain.memory_model.vulkanMemoryModel;
+}
+
+/// Whether subgroups multiply 16 x 16 matrices of such elements with sums in f32.
+bool has_matrices(const std::vector<CooperativeMatrixProperties>& shapes, std::uint32_t element) {
+  return std::any_of(shapes.begin(), shapes.end(), [&](const CooperativeMatrixProperties& shape) {
+    return shape.MSize == 16 && shape.NSize == 16 && shape.KSize == 16 && shape.AType == element &&
+           shape.BType == element && shape.CType == kComponentFloat32 &&
+           shape.ResultType == kComponentFloat32 && shape.scope == kScopeSubgroup;
+  });
+}
+
+void read_matrix_units(const InstanceFunctions& vk, const FeatureChain& chain,
+                       DeviceProfile& profile) {
+  const auto get = vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR;
+  if (!offers(chain) || get == nullptr) return;
+  std::uint32_t count = 0;
+  get(profile.handle, &count, nullptr);
+  std::vector<CooperativeMatrixProperties> shapes(count);
+  if (get(profile.handle, &count, shapes.data()) != VK_SUCCESS) return;
+  profile.traits.has_matrix_f16 =
+      chain.small_types.shaderFloat16 && has_matrices(shapes, kComponentFloat16);
+  profile.traits.has_matrix_bf16 = chain.bfloat16.shaderBFloat16Type &&
+                                   chain.bfloat16.shaderBFloat16CooperativeMatrix &&
+                                   has_matrices(shapes, kComponentBFloat16);
+}
+
 void list_features(DeviceProfile& profile) {
   const DeviceTraits& traits = profile.traits;
   const auto add = [&](bool present, std::string name) {
@@ -105,6 +133,8 @@ void list_features(DeviceProfile& profile) {
   add(traits.has_storage8, "storageBuffer8BitAccess");
   add(traits.has_storage16, "storageBuffer16BitAccess");
   add(traits.has_subgroup_arithmetic, fmt::format("subgroups of {}", traits.subgroup_size));
+  add(traits.has_matrix_f16, "matrix units for f16");
+  add(traits.has_matrix_bf16, "matrix units for bf16");
 }
 
 }  // namespace
@@ -133,6 +163,17 @@ void DeviceProfile::link_enabled_features(FeatureChain& chain) const {
   if (has_addresses) {
     chain.addresses.bufferDeviceAddress = VK_TRUE;
     link(head, chain.addresses);
+  }
+  if (traits.has_matrix_f16 || traits.has_matrix_bf16) {
+    chain.memory_model.vulkanMemoryModel = VK_TRUE;
+    link(head, chain.memory_model);
+    chain.matrices.cooperativeMatrix = VK_TRUE;
+    link(head, chain.matrices);
+  }
+  if (traits.has_matrix_bf16) {
+    chain.bfloat16.shaderBFloat16Type = VK_TRUE;
+    chain.bfloat16.shaderBFloat16CooperativeMatrix = VK_TRUE;
+    link(head, chain.bfloat16);
   }
   chain.core.pNext = head;
 }
@@ -189,6 +230,13 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
     if (offer.has(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME, VK_API_VERSION_1_2, enable)) {
       link(head, chain.addresses);
     }
+    if (offer.lists(kCooperativeMatrixExtension) &&
+        offer.has(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2, enable)) {
+      enable.push_back(kCooperativeMatrixExtension);
+      link(head, chain.memory_model);
+      link(head, chain.matrices);
+      if (offer.has(kBFloat16Extension, kNeverCore, enable)) link(head, chain.bfloat16);
+    }
   }
   chain.core.pNext = head;
   vk.GetPhysicalDeviceFeatures2(handle, &chain.core);
@@ -201,6 +249,8 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
       vk_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
   auto subgroup = vk_struct<VkPhysicalDeviceSubgroupProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
+  auto subgroup_sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlProperties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
   auto maintenance3 = vk_struct<VkPhysicalDeviceMaintenance3Properties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
   auto maintenance4 = vk_struct<VkPhysicalDeviceMaintenance4Properties>(
@@ -219,6 +269,9 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
   std::vector<const char*> unused;  // properties alone need no extension enabled
   if (offer.has(VK_KHR_MAINTENANCE_4_EXTENSION_NAME, VK_API_VERSION_1_3, unused)) {
     link(head, maintenance4);
+  }
+  if (offer.has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3, unused)) {
+    link(head, subgroup_sizes);
   }
   if (offer.has(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME, VK_API_VERSION_1_2, unused)) {
     link(head, driver);
@@ -278,6 +331,10 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
                            shader_core.computeUnitsPerShaderArray;
   } else if (profile.is_software()) {
     traits.compute_units = std::max(std::thread::hardware_concurrency(), 1u);
+  }
+  // The kernels deal tiles out to subgroups of this size.
+  if (subgroup_sizes.minSubgroupSize == 32 && subgroup_sizes.maxSubgroupSize == 32) {
+    read_matrix_units(vk, chain, profile);
   }
   profile.has_addresses = chain.addresses.bufferDeviceAddress && traits.has_int64;
   if (least) clamp_to_least(profile);

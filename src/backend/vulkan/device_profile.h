@@ -12,6 +12,7 @@
 #include "dispatch_list.h"
 #include "loader.h"
 #include "vk_struct.h"
+#include "vulkan_extensions.h"
 
 namespace vkml::vulkan {
 
@@ -33,6 +34,11 @@ struct FeatureChain {
   VkPhysicalDeviceBufferDeviceAddressFeatures addresses =
       vk_struct<VkPhysicalDeviceBufferDeviceAddressFeatures>(
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES);
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model =
+      vk_struct<VkPhysicalDeviceVulkanMemoryModelFeatures>(
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
+  CooperativeMatrixFeatures matrices;
+  BFloat16Features bfloat16;
 };
 
 struct DeviceLimits {

@@ -21,6 +21,8 @@ struct DeviceTraits {
   bool has_float16 = false, has_int8 = false, has_int16 = false;
   bool has_storage8 = false, has_storage16 = false;
   bool has_subgroup_arithmetic = false;
+  // Matrix units: a subgroup multiplies 16 x 16 matrices of f16 or bf16 and sums in f32.
+  bool has_matrix_f16 = false, has_matrix_bf16 = false;
   std::uint32_t subgroup_size = 1;
   std::uint32_t max_workgroup_invocations = 128;
   std::uint32_t max_shared_bytes = 16384;

@@ -75,6 +75,9 @@ InstanceFunctions load_instance_functions(const GlobalFunctions& global, VkInsta
   VKML_LOAD(CreateDebugUtilsMessengerEXT)
   VKML_LOAD(DestroyDebugUtilsMessengerEXT)
 #undef VKML_LOAD
+  functions.GetPhysicalDeviceCooperativeMatrixPropertiesKHR =
+      reinterpret_cast<GetCooperativeMatrixProperties>(global.GetInstanceProcAddr(
+          instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   return functions;
 }
 

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "vulkan_extensions.h"
+
 namespace vkml::vulkan {
 
 #define VKML_VULKAN_GLOBAL_FUNCTIONS(X)   \
@@ -87,6 +89,8 @@ struct InstanceFunctions {
   // Present with VK_EXT_debug_utils alone.
   PFN_vkCreateDebugUtilsMessengerEXT CreateDebugUtilsMessengerEXT = nullptr;
   PFN_vkDestroyDebugUtilsMessengerEXT DestroyDebugUtilsMessengerEXT = nullptr;
+  // Present with VK_KHR_cooperative_matrix alone.
+  GetCooperativeMatrixProperties GetPhysicalDeviceCooperativeMatrixPropertiesKHR = nullptr;
 };
 
 struct DeviceFunctions {

@@ -1,9 +1,6 @@
 #include "kernels/contraction.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
 
 #include "kernels/conversions.h"
 
@@ -14,33 +11,11 @@ using spirv::Value;
 namespace {
 
 constexpr std::uint32_t kVector = 4;
-/// Parts of a sum are multiples of this, and no shorter than the second.
-constexpr std::int64_t kSpanUnit = 16;
-constexpr std::int64_t kShortestSpan = 64;
-
-/// Vectors of sums in a tile up to which the program is written out for each on a software driver.
-constexpr std::uint32_t kUnrolledEpilogues = 4;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-std::int64_t tiles_of(const ContractionSize& size, const ContractionPlan& plan) {
-  const TileCounts tiles = tile_counts(size, plan);
-  return size.batch * tiles.m * tiles.n;
-}
-
 std::uint32_t sum_bytes(ops::ScalarType type) {
   return static_cast<std::uint32_t>(vkml::size_of(ops::storage_type(type)));
-}
-
-void split_into(const ContractionSize& size, std::int64_t splits, ContractionPlan& plan) {
-  if (splits < 2) return;
-  plan.span = divide_up(divide_up(size.k, splits), kSpanUnit) * kSpanUnit;
-  plan.splits = static_cast<std::uint32_t>(divide_up(size.k, plan.span));
-}
-
-/// Splits k so that about `wanted` tiles have work, while the parts stay long.
-void split_sum(const ContractionSize& size, std::int64_t wanted, ContractionPlan& plan) {
-  split_into(size, std::min(divide_up(wanted, tiles_of(size, plan)), size.k / kShortestSpan), plan);
 }
 
 /// Adds the partial sums of each element in order, and runs the epilogue.
@@ -54,7 +29,7 @@ Dispatch generate_epilogue(const Context& context, const Contraction& contractio
   touches.scratch_element_bytes = sum_bytes(context.kernel.core_type);
   Shader shader(context, "contraction_epilogue", {group, 1, 1}, touches);
   spirv::Builder& b = shader.builder();
-  const ContractionSize& size = contraction.size;
+  const ContractionSize& size = contraction.size();
   const std::int64_t total = size.batch * size.m * size.n;
   const Value count = shader.parameter(total);
   const Value m_extent = shader.parameter(size.m), n_extent = shader.parameter(size.n);
@@ -87,125 +62,6 @@ Dispatch generate_epilogue(const Context& context, const Contraction& contractio
 }
 
 }  // namespace
-
-TileCounts tile_counts(const ContractionSize& size, const ContractionPlan& plan) {
-  return {divide_up(size.m, std::int64_t{plan.tile.m} * plan.threads_m),
-          divide_up(size.n, std::int64_t{plan.tile.n} * plan.threads_n)};
-}
-
-namespace {
-
-/// Tiles of a workgroup in shared memory, and the share of a compute unit's arithmetic that a full
-/// one reaches with them.
-struct WorkgroupTile {
-  RegisterTile tile;
-  std::uint32_t threads_m, threads_n;
-  double efficiency;
-
-  std::uint32_t m() const { return tile.m * threads_m; }
-  std::uint32_t n() const { return tile.n * threads_n; }
-  std::uint32_t threads() const { return threads_m * threads_n; }
-};
-constexpr WorkgroupTile kWorkgroupTiles[] = {
-    {{8, 16}, 16, 8, 1.0},
-    {{8, 8}, 8, 16, 0.95},
-    {{8, 8}, 8, 8, 0.9},
-    {{4, 4}, 8, 8, 0.45},
-};
-
-bool fits(const WorkgroupTile& candidate, const DeviceTraits& traits) {
-  const std::uint32_t shared = 2 * kTiledDepth * (candidate.m() + candidate.n()) * 4;
-  return candidate.threads() <= traits.max_workgroup_invocations &&
-         shared <= traits.max_shared_bytes;
-}
-
-/// Microseconds on a current GPU, of which only the order among candidates matters. One workgroup
-/// alone reaches a part of its compute unit's speed, and never less than a step's latency.
-double estimate(const ContractionSize& size, const WorkgroupTile& candidate,
-                const ContractionPlan& plan, const DeviceTraits& traits) {
-  constexpr double kMultiplyAdds = 178e3;  // of a compute unit in a microsecond
-  constexpr double kFullThreads = 256;
-  constexpr double kStepLatency = 0.6;
-  constexpr double kSecondDispatch = 4;
-  constexpr double kScratchBytes = 2e6;  // written and read in a microsecond
-  const double span = static_cast<double>(plan.splits > 1 ? plan.span : size.k);
-  const auto groups = static_cast<double>(tiles_of(size, plan) * plan.splits);
-  const double resident = std::ceil(groups / traits.compute_units);
-  const double alone = kFullThreads / candidate.threads();
-  const double area = candidate.m() * candidate.n();
-  const double work = span * area / (kMultiplyAdds * candidate.efficiency);
-  const double steps = span / kTiledDepth * kStepLatency;
-  double time = std::max(std::max(resident, alone) * work, steps);
-  if (plan.splits > 1) {
-    const auto partials = static_cast<double>(size.batch * size.m * size.n * plan.splits);
-    time += kSecondDispatch + partials * 8 / kScratchBytes;
-  }
-  return time;
-}
-
-/// The tile and the number of parts of the sum that promise the shortest time.
-void choose_workgroup_tile(const ContractionSize& size, const DeviceTraits& traits,
-                           ContractionPlan& plan) {
-  double best = std::numeric_limits<double>::infinity();
-  for (const WorkgroupTile& candidate : kWorkgroupTiles) {
-    if (!fits(candidate, traits)) continue;
-    for (std::int64_t splits = 1; splits <= 256; splits *= 2) {
-      ContractionPlan trial;
-      trial.is_tiled = true;
-      trial.tile = candidate.tile;
-      trial.threads_m = candidate.threads_m;
-      trial.threads_n = candidate.threads_n;
-      if (splits > 1 && size.k / splits < kShortestSpan) break;
-      split_into(size, splits, trial);
-      const double time = estimate(size, candidate, trial, traits);
-      if (time < best) {
-        best = time;
-        plan = trial;
-      }
-    }
-  }
-}
-
-void choose_software_tile(const ContractionSize& size, const DeviceTraits& traits,
-                          std::uint32_t rows, ContractionPlan& plan) {
-  // Eight lanes a thread, and some workgroups for each. Larger tiles reuse what they load.
-  const std::int64_t wanted = std::int64_t{traits.compute_units} * 16;
-  for (const std::uint32_t edge : {16u, 8u, 4u}) {
-    plan.tile = {std::min(rows, edge), edge};
-    if (tiles_of(size, plan) >= wanted) break;
-  }
-  split_sum(size, wanted, plan);
-  plan.uses_scratch = plan.tile.m * plan.tile.n / kVector > kUnrolledEpilogues;
-}
-
-}  // namespace
-
-ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType type,
-                                 const DeviceTraits& traits) {
-  ContractionPlan plan;
-  const std::uint32_t rows = size.m >= 16 ? 16 : std::bit_ceil(static_cast<std::uint32_t>(size.m));
-  const bool is_large = size.m >= 8 && size.n >= 8;
-  if (traits.is_software) {
-    choose_software_tile(size, traits, rows, plan);
-  } else if (type == ops::ScalarType::kF32 && is_large && fits(kWorkgroupTiles[3], traits)) {
-    choose_workgroup_tile(size, traits, plan);
-  } else {
-    plan.tile = {std::min(rows, 4u), 4};
-    split_sum(size, std::int64_t{traits.compute_units} * 128, plan);
-  }
-  plan.uses_scratch |= plan.splits > 1;
-  return plan;
-}
-
-std::int64_t contraction_scratch_bytes(const ContractionSize& size, ops::ScalarType type,
-                                       const DeviceTraits& traits) {
-  const ContractionPlan plan = plan_contraction(size, type, traits);
-  if (!plan.uses_scratch) return 0;
-  const TileCounts tiles = tile_counts(size, plan);
-  const std::int64_t rows = tiles.m * plan.tile.m * plan.threads_m;
-  const std::int64_t columns = tiles.n * plan.tile.n * plan.threads_n;
-  return size.batch * rows * columns * plan.splits * sum_bytes(type);
-}
 
 Touches contraction_touches(const ContractionPlan& plan, ops::ScalarType type) {
   Touches touches;
@@ -243,17 +99,18 @@ Value Accumulators::load(std::uint32_t row, std::uint32_t group) const {
 
 namespace {
 
-dispatch::Operand scratch_operand(const dispatch::Kernel& kernel) {
+dispatch::Operand sums_in_scratch(const dispatch::Kernel& kernel, const ContractionPlan& plan) {
   dispatch::Operand operand;
   operand.buffer = kernel.scratch;
   operand.dtype = ops::storage_type(kernel.core_type);
+  operand.offset = plan.partials / static_cast<std::int64_t>(size_of(operand.dtype));
   return operand;
 }
 
 }  // namespace
 
 PartialSums::PartialSums(Shader& shader, const ContractionSize& size, const ContractionPlan& plan)
-    : elements_(shader, scratch_operand(shader.context().kernel)) {
+    : elements_(shader, sums_in_scratch(shader.context().kernel, plan)) {
   const TileCounts tiles = tile_counts(size, plan);
   batch_extent_ = size.batch == 1 ? shader.builder().u32(1) : shader.parameter(size.batch);
   rows_ = shader.parameter(tiles.m * plan.tile.m * plan.threads_m);
@@ -277,11 +134,12 @@ ContractionOutput::ContractionOutput(Shader& shader, const Contraction& contract
                                      const ContractionPlan& plan)
     : b_(shader.builder()),
       uses_scratch_(plan.uses_scratch),
-      four_in_row_(contraction.four_in_row) {
-  m_extent_ = shader.parameter(contraction.size.m);
-  n_extent_ = shader.parameter(contraction.size.n);
+      four_in_row_(contraction.four_in_row),
+      rows_are_fours_(contraction.size().n % kVector == 0) {
+  m_extent_ = shader.parameter(contraction.size().m);
+  n_extent_ = shader.parameter(contraction.size().n);
   if (uses_scratch_) {
-    partials_ = std::make_unique<PartialSums>(shader, contraction.size, plan);
+    partials_ = std::make_unique<PartialSums>(shader, contraction.size(), plan);
   } else {
     place_ = contraction.open_place(shader);
     epilogue_ = std::make_unique<Epilogue>(shader);
@@ -307,16 +165,26 @@ void ContractionOutput::write4(const TilePosition& tile, Value m, Value n, Value
   });
 }
 
-std::vector<Dispatch> generate_contraction(const Context& context, const Contraction& contraction) {
-  ContractionPlan plan =
-      plan_contraction(contraction.size, context.kernel.core_type, context.traits);
-  if (context.kernel.scratch < 0) {
-    plan.splits = 1;
-    plan.uses_scratch = false;
-  }
+void ContractionOutput::write(const TilePosition& tile, Value m, Value n, Value sum) {
+  b_.if_then(logical_and(less(m, m_extent_), less(n, n_extent_)),
+             [&] { epilogue_->run(place_(tile.batch, m, n), sum); });
+}
+
+std::vector<Dispatch> generate_contraction(const Context& context, const Contraction& contraction,
+                                           const ContractionPlan& plan) {
+  const auto generate = [&] {
+    switch (plan.engine) {
+      case ContractionEngine::kMatrix:
+        return generate_matrix_contraction(context, contraction, plan);
+      case ContractionEngine::kTiled:
+        return generate_tiled_contraction(context, contraction, plan);
+      case ContractionEngine::kDirect:
+        break;
+    }
+    return generate_direct_contraction(context, contraction, plan);
+  };
   std::vector<Dispatch> dispatches;
-  dispatches.push_back(plan.is_tiled ? generate_tiled_contraction(context, contraction, plan)
-                                     : generate_direct_contraction(context, contraction, plan));
+  dispatches.push_back(generate());
   if (plan.uses_scratch) dispatches.push_back(generate_epilogue(context, contraction, plan));
   return dispatches;
 }

@@ -1,10 +1,11 @@
 // A contraction: out(m, n) = sum over k of a(m, k) * b(k, n), for each batch. Matrix products are
 // one; so are the three convolutions, whose operands compute where an element lies (implicit GEMM).
 //
-// Operands say how to load an element; two engines do the rest: contraction_direct.cpp keeps a tile
-// of the result in registers and reads operands from memory, contraction_tiled.cpp stages them in
-// shared memory. Long sums over few results are split: parts go to scratch, a second dispatch adds
-// them in order.
+// Operands say how to load an element; three engines do the rest: contraction_direct.cpp keeps a
+// tile of the result in registers and reads operands from memory, contraction_tiled.cpp stages them
+// in shared memory, contraction_matrix.cpp multiplies what is staged there on matrix units.
+// contraction_plan.cpp chooses among them. Long sums over few results are split: parts go to
+// scratch, a second dispatch adds them in order.
 #pragma once
 
 #include <functional>
@@ -12,11 +13,32 @@
 #include <vector>
 
 #include "kernels/epilogue.h"
+#include "vkml/core/error.h"
 
 namespace vkml::vulkan {
 
 struct ContractionSize {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
+};
+
+/// How the matrix engine, which reads eight neighbours as whole vectors of 16 bytes, gets at an
+/// operand.
+struct MatrixAccess {
+  enum class Kind : std::uint8_t {
+    kNone,      // not at all
+    kVectors,   // as it lies
+    kThroughCopy  // from a copy in scratch, whose rows start at vectors
+  };
+  Kind kind = Kind::kNone;
+  std::int64_t copy_bytes = 0;
+};
+
+/// What a plan depends on.
+struct ContractionProblem {
+  ContractionSize size;
+  ops::ScalarType type = ops::ScalarType::kF32;  // of the sums
+  DType dtype = DType::kF32;                     // of the operands
+  MatrixAccess a, b;
 };
 
 /// What is known of an operand along one of its two directions: offsets, coordinates.
@@ -46,6 +68,19 @@ class ContractionOperand {
   virtual spirv::Value load(const Position& outer, const Position& inner) = 0;
   /// Four neighbours in the dense direction.
   virtual spirv::Value load4(const Position& outer, const Position& inner) = 0;
+
+  /// For the matrix engine: the direction in which eight neighbours, from a multiple of 8 on, are
+  /// whole vectors of 16 bytes; where elements lie, from the operand's first one; the 16 bytes from
+  /// one on.
+  virtual Dense vectors() const { return Dense::kNone; }
+  struct Lines {
+    spirv::Value first, outer_stride, inner_stride;
+    spirv::Value is_aligned;  // whether the operand starts at a vector
+  };
+  virtual Lines lines() const { throw InternalError("[vulkan] an operand without vectors"); }
+  virtual spirv::Value load_vector(spirv::Value) const {
+    throw InternalError("[vulkan] an operand without vectors");
+  }
 };
 
 struct ContractionOperands {
@@ -58,11 +93,13 @@ using Place = std::function<Coordinates(spirv::Value batch, spirv::Value m, spir
 /// A contraction as its family describes it. The functions open what a shader needs, and are called
 /// once for each dispatch that needs it.
 struct Contraction {
-  ContractionSize size;
+  ContractionProblem problem;
   std::function<ContractionOperands(Shader& shader)> open_operands;
   std::function<Place(Shader& shader)> open_place;
   /// Four values of n, from a multiple of 4 on, are neighbours along the space's last axis.
   bool four_in_row = false;
+
+  const ContractionSize& size() const { return problem.size; }
 };
 
 /// A tile of the result that one invocation keeps in registers.
@@ -70,15 +107,28 @@ struct RegisterTile {
   std::uint32_t m = 4, n = 4;
 };
 
+/// A workgroup's tile of the matrix engine: how it is dealt out to subgroups, and how long a step
+/// along k is.
+struct MatrixTile {
+  std::uint32_t m = 128, n = 128, depth = 16;
+  std::uint32_t subgroups_m = 2, subgroups_n = 2;
+};
+
+enum class ContractionEngine : std::uint8_t { kDirect, kTiled, kMatrix };
+
 struct ContractionPlan {
-  bool is_tiled = false;  // stages operands in shared memory
+  ContractionEngine engine = ContractionEngine::kDirect;
   RegisterTile tile;
   std::uint32_t threads_m = 1, threads_n = 1;  // tiled: invocations of a workgroup
+  MatrixTile matrix;                           // matrix: `tile` has the same m and n
   std::uint32_t splits = 1;
   std::int64_t span = 0;  // of k, for one split
   /// Sums go to scratch, and a second dispatch runs the epilogue: when the sum is split, and for
   /// tiles so large that the program, written out for each element, would take long to compile.
   bool uses_scratch = false;
+  // Where in scratch copies of the operands and the sums begin, in bytes.
+  std::int64_t copy_a = 0, copy_b = 0, partials = 0;
+  std::int64_t scratch_bytes = 0;
 };
 
 /// Steps along k of the tiled engine.
@@ -90,12 +140,12 @@ struct TileCounts {
 };
 TileCounts tile_counts(const ContractionSize& size, const ContractionPlan& plan);
 
-ContractionPlan plan_contraction(const ContractionSize& size, ops::ScalarType type,
-                                 const DeviceTraits& traits);
-std::int64_t contraction_scratch_bytes(const ContractionSize& size, ops::ScalarType type,
-                                       const DeviceTraits& traits);
+/// The plan that promises the shortest time. Without scratch neither splits nor copies.
+ContractionPlan plan_contraction(const ContractionProblem& problem, const DeviceTraits& traits,
+                                 bool has_scratch = true);
 
-std::vector<Dispatch> generate_contraction(const Context& context, const Contraction& contraction);
+std::vector<Dispatch> generate_contraction(const Context& context, const Contraction& contraction,
+                                           const ContractionPlan& plan);
 
 /// An axis that an index is made of.
 struct IndexAxis {
@@ -109,9 +159,12 @@ struct StridedOperandLayout {
 };
 std::unique_ptr<ContractionOperand> strided_operand(Shader& shader,
                                                     const dispatch::Operand& operand,
-                                                    StridedOperandLayout layout);
+                                                    const StridedOperandLayout& layout);
+/// The direction in which eight neighbours, from a multiple of 8 on, are whole vectors of 16 bytes,
+/// where the operand starts at one.
+ContractionOperand::Dense vector_direction(const StridedOperandLayout& layout);
 
-// What both engines share.
+// What the engines share.
 
 /// Where the workgroup, or the invocation, stands: batch, part of the sum, tile of the result.
 struct TilePosition {
@@ -161,11 +214,15 @@ class ContractionOutput {
 
   /// Four neighbours along n, from `n` on; what lies past the result is left out.
   void write4(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sums);
+  /// One sum. Neighbouring invocations with neighbouring n do better with this one where rows of the
+  /// result do not start at a multiple of 4.
+  void write(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sum);
+  bool prefers_four() const { return uses_scratch_ || (four_in_row_ && rows_are_fours_); }
 
  private:
   spirv::Builder& b_;
   bool uses_scratch_;
-  bool four_in_row_;
+  bool four_in_row_, rows_are_fours_;
   Place place_;
   std::unique_ptr<Epilogue> epilogue_;
   std::unique_ptr<PartialSums> partials_;
@@ -179,5 +236,7 @@ Dispatch generate_direct_contraction(const Context& context, const Contraction& 
                                      const ContractionPlan& plan);
 Dispatch generate_tiled_contraction(const Context& context, const Contraction& contraction,
                                     const ContractionPlan& plan);
+Dispatch generate_matrix_contraction(const Context& context, const Contraction& contraction,
+                                     const ContractionPlan& plan);
 
 }  // namespace vkml::vulkan

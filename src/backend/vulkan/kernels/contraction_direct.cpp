@@ -107,14 +107,14 @@ void DirectContraction::sum() {
 }
 
 Dispatch DirectContraction::generate() {
-  const TileCounts tiles = tile_counts(contraction_.size, plan_);
-  const std::int64_t count = tiles.m * tiles.n * contraction_.size.batch * plan_.splits;
+  const TileCounts tiles = tile_counts(contraction_.size(), plan_);
+  const std::int64_t count = tiles.m * tiles.n * contraction_.size().batch * plan_.splits;
   operands_ = contraction_.open_operands(shader_);
   output_ = std::make_unique<ContractionOutput>(shader_, contraction_, plan_);
   tiles_m_ = shader_.parameter(tiles.m);
   tiles_n_ = shader_.parameter(tiles.n);
   const Value tile_count = shader_.parameter(count);
-  k_extent_ = shader_.parameter(contraction_.size.k);
+  k_extent_ = shader_.parameter(contraction_.size().k);
   if (plan_.splits > 1) {
     split_count_ = shader_.parameter(plan_.splits);
     span_ = shader_.parameter(plan_.span);

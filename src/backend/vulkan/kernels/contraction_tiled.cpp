@@ -294,19 +294,19 @@ void TiledContraction::write() {
 }
 
 Dispatch TiledContraction::generate() {
-  const TileCounts tiles = tile_counts(contraction_.size, plan_);
-  const std::int64_t count = tiles.m * tiles.n * contraction_.size.batch * plan_.splits;
+  const TileCounts tiles = tile_counts(contraction_.size(), plan_);
+  const std::int64_t count = tiles.m * tiles.n * contraction_.size().batch * plan_.splits;
   operands_ = contraction_.open_operands(shader_);
   output_ = std::make_unique<ContractionOutput>(shader_, contraction_, plan_);
   tiles_m_ = shader_.parameter(tiles.m);
   tiles_n_ = shader_.parameter(tiles.n);
-  k_extent_ = shader_.parameter(contraction_.size.k);
+  k_extent_ = shader_.parameter(contraction_.size().k);
   if (plan_.splits > 1) {
     split_count_ = shader_.parameter(plan_.splits);
     span_ = shader_.parameter(plan_.span);
   }
   const Value group_count = shader_.parameter(count);
-  const bool whole_steps = contraction_.size.k % kDepth == 0;
+  const bool whole_steps = contraction_.size().k % kDepth == 0;
   a_ = std::make_unique<Staging>(shader_, *operands_.a, tile_m(), output_->m_extent(), whole_steps);
   b_operand_ =
       std::make_unique<Staging>(shader_, *operands_.b, tile_n(), output_->n_extent(), whole_steps);

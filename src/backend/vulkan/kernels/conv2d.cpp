@@ -223,6 +223,10 @@ ContractionSize size_of(const dispatch::Kernel& kernel) {
   }
 }
 
+ContractionProblem problem_of(const dispatch::Kernel& kernel) {
+  return {size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}};
+}
+
 ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel) {
   using Role = ImageOperand::Role;
   const Geometry g = geometry_of(kernel);
@@ -271,16 +275,18 @@ Place open_place(Shader& shader, const dispatch::Kernel& kernel) {
 std::vector<Dispatch> generate_conv2d(const Context& context) {
   const dispatch::Kernel& kernel = context.kernel;
   Contraction contraction;
-  contraction.size = size_of(kernel);
+  contraction.problem = problem_of(kernel);
   contraction.four_in_row =
       kernel.kind != KernelKind::kConv2dWeightGradient && kernel.space[3] % 4 == 0;
   contraction.open_operands = [&](Shader& shader) { return open_operands(shader, kernel); };
   contraction.open_place = [&](Shader& shader) { return open_place(shader, kernel); };
-  return generate_contraction(context, contraction);
+  const ContractionPlan plan =
+      plan_contraction(contraction.problem, context.traits, kernel.scratch >= 0);
+  return generate_contraction(context, contraction, plan);
 }
 
 std::int64_t conv2d_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
-  return contraction_scratch_bytes(size_of(kernel), kernel.core_type, traits);
+  return plan_contraction(problem_of(kernel), traits).scratch_bytes;
 }
 
 }  // namespace vkml::vulkan

@@ -32,18 +32,20 @@ std::int64_t lowest_element(const Shader& shader, const dispatch::Operand& opera
   return lowest;
 }
 
-/// Four neighbours that are known to start at a multiple of their own size.
-Value alignment_of(Shader& shader, const dispatch::Operand& operand, const Shader::Base& base) {
+/// Whether the operand starts at a multiple of so many bytes.
+Value alignment_of(Shader& shader, const dispatch::Operand& operand, const Shader::Base& base,
+                   std::uint32_t bytes) {
   spirv::Builder& b = shader.builder();
+  const auto elements = bytes / static_cast<std::uint32_t>(size_of(operand.dtype));
   const dispatch::Buffer& buffer =
       shader.context().graph.buffers[static_cast<std::size_t>(operand.buffer)];
-  if (buffer.kind == dispatch::BufferKind::kTemporary)
-    return b.boolean(operand.offset % 4 == 0 && lowest_element(shader, operand) % 4 == 0);
-  if (!shader.traits().use_addresses) return equal(base.offset & 3u, 0);
-  const auto group =
-      static_cast<std::uint32_t>(std::min<std::size_t>(16, 4 * size_of(operand.dtype)));
+  if (buffer.kind == dispatch::BufferKind::kTemporary) {
+    return b.boolean(operand.offset % elements == 0 &&
+                     lowest_element(shader, operand) % elements == 0);
+  }
+  if (!shader.traits().use_addresses) return equal(base.offset & (elements - 1), 0);
   const Value low = b.widen(base.address, spirv::Scalar::kInt32);
-  return equal((low & (group - 1)) | (base.offset & 3u), 0);
+  return equal((low & (bytes - 1)) | (base.offset & (elements - 1)), 0);
 }
 
 }  // namespace
@@ -74,7 +76,12 @@ Elements::Elements(Shader& shader, const dispatch::Operand& operand)
       base_(shader.base_of(shader.buffer_of(operand), operand.offset,
                            lowest_element(shader, operand))) {
   require_type(shader.context(), ops::compute_type(dtype_));
-  is_aligned_ = alignment_of(shader, operand, base_);
+  constexpr std::uint32_t kVectorBytes = 16;
+  const auto four = static_cast<std::uint32_t>(4 * size_of(dtype_));
+  is_aligned_ = alignment_of(shader, operand, base_, std::min(four, kVectorBytes));
+  is_vector_aligned_ = four >= kVectorBytes
+                           ? is_aligned_
+                           : alignment_of(shader, operand, base_, kVectorBytes);
 }
 
 Value Elements::bits_within_word(Value word, Value position) const {
@@ -163,6 +170,10 @@ Value Elements::load4(Value index) const {
       return b.compose(values);
     }
   }
+}
+
+Value Elements::load_vector(Value index) const {
+  return shader_->load_vector(base_, base_.offset + index);
 }
 
 void Elements::store4(Value index, Value value) const {

@@ -31,13 +31,17 @@ class Elements {
   /// time for memory that is bound from outside.
   spirv::Value is_aligned() const { return is_aligned_; }
 
+  /// The 16 bytes from element `index` on, a multiple of what they hold, where is_vector_aligned().
+  spirv::Value load_vector(spirv::Value index) const;
+  spirv::Value is_vector_aligned() const { return is_vector_aligned_; }
+
  private:
   spirv::Value bits_within_word(spirv::Value word, spirv::Value position) const;
 
   Shader* shader_ = nullptr;
   DType dtype_ = DType::kF32;
   Shader::Base base_;
-  spirv::Value is_aligned_;
+  spirv::Value is_aligned_, is_vector_aligned_;
 };
 
 /// Throws UnsupportedError, naming the feature, when the device has no arithmetic of the type.

@@ -1,7 +1,10 @@
 // Matrix product: a (B0, B1, M, K) @ b (B0, B1, K, N). Any strides: a transpose is another stride.
 // Batch axes over which b does not change become rows of a, so that a linear layer is one product.
+#include <algorithm>
+
 #include "kernels/contraction.h"
 #include "kernels/kernels.h"
+#include "kernels/matrix_copy.h"
 
 namespace vkml::vulkan {
 
@@ -53,31 +56,87 @@ ContractionSize size_of(const dispatch::Kernel& kernel) {
           kernel.core_inputs[0].extents[kInner]};
 }
 
-StridedOperandLayout layout_of(const dispatch::Kernel& kernel, const dispatch::Operand& operand,
-                               std::size_t outer_axis, std::size_t inner_axis) {
+/// The two operands, and the axes that their outer and inner directions are.
+struct Side {
+  std::size_t input, outer_axis, inner_axis;
+};
+constexpr Side kA{0, kRows, kInner}, kB{1, kColumns, kRows};
+
+StridedOperandLayout layout_of(const dispatch::Kernel& kernel, const Side& side) {
+  const dispatch::Operand& operand = kernel.core_inputs[side.input];
   const auto axis = [&](std::size_t i) {
     return IndexAxis{operand.extents[i], operand.strides[i]};
   };
-  StridedOperandLayout layout{{axis(0), axis(1)}, {axis(outer_axis)}, {axis(inner_axis)}};
+  StridedOperandLayout layout{{axis(0), axis(1)}, {axis(side.outer_axis)}, {axis(side.inner_axis)}};
   // A batch that this operand broadcasts over still counts.
   for (std::size_t i = 0; i < 2; ++i) layout.batch[i].extent = kernel.space[i];
   return layout;
 }
 
+/// Matrix units take what lies in whole vectors; the rest is copied before.
+MatrixAccess access_of(const dispatch::Kernel& kernel, const Side& side) {
+  const dispatch::Operand& operand = kernel.core_inputs[side.input];
+  if (vector_direction(layout_of(kernel, side)) != ContractionOperand::Dense::kNone &&
+      operand.offset % kVectorElements == 0) {
+    return {MatrixAccess::Kind::kVectors, 0};
+  }
+  return {MatrixAccess::Kind::kThroughCopy, matrix_copy_bytes(operand)};
+}
+
+/// Narrow stores without the device's help, and index checks, take atomics that the kernels of the
+/// matrix units do without.
+bool may_use_matrix_units(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  const bool checks = std::any_of(
+      kernel.program.code.begin(), kernel.program.code.end(),
+      [](const ops::Instruction& instruction) { return instruction.op == ops::Opcode::kCheckIndex; });
+  return !checks && traits.has_storage8 && traits.has_storage16;
+}
+
+ContractionProblem problem_of(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  ContractionProblem problem{
+      size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}};
+  if (may_use_matrix_units(kernel, traits)) {
+    problem.a = access_of(kernel, kA);
+    problem.b = access_of(kernel, kB);
+  }
+  return problem;
+}
+
+/// Copies to scratch what the plan wants there, and makes the kernel read it from there.
+std::vector<Dispatch> copy_operands(const Context& context, const ContractionProblem& problem,
+                                    const ContractionPlan& plan, dispatch::Kernel& kernel) {
+  std::vector<Dispatch> dispatches;
+  const auto copy = [&](const Side& side, const MatrixAccess& access, std::int64_t begin) {
+    if (access.kind != MatrixAccess::Kind::kThroughCopy) return;
+    dispatch::Operand& operand = kernel.core_inputs[side.input];
+    const dispatch::Operand target = matrix_copy_of(operand, kernel.scratch, begin);
+    dispatches.push_back(generate_matrix_copy(context, operand, target));
+    operand = target;
+  };
+  if (plan.engine == ContractionEngine::kMatrix) {
+    copy(kA, problem.a, plan.copy_a);
+    copy(kB, problem.b, plan.copy_b);
+  }
+  return dispatches;
+}
+
 }  // namespace
 
 std::vector<Dispatch> generate_matmul(const Context& context) {
-  const dispatch::Kernel kernel = fold_batch(context.kernel);
-  const Context folded{kernel, context.graph, context.traits};
+  dispatch::Kernel kernel = fold_batch(context.kernel);
   Contraction contraction;
-  contraction.size = size_of(kernel);
+  contraction.problem = problem_of(kernel, context.traits);
   contraction.four_in_row = true;
+  const ContractionPlan plan =
+      plan_contraction(contraction.problem, context.traits, kernel.scratch >= 0);
+  std::vector<Dispatch> dispatches =
+      copy_operands(context, contraction.problem, plan, kernel);
+  const Context changed{kernel, context.graph, context.traits};
+  const auto open = [&](Shader& shader, const Side& side) {
+    return strided_operand(shader, kernel.core_inputs[side.input], layout_of(kernel, side));
+  };
   contraction.open_operands = [&](Shader& shader) {
-    return ContractionOperands{
-        strided_operand(shader, kernel.core_inputs[0],
-                        layout_of(kernel, kernel.core_inputs[0], kRows, kInner)),
-        strided_operand(shader, kernel.core_inputs[1],
-                        layout_of(kernel, kernel.core_inputs[1], kColumns, kRows))};
+    return ContractionOperands{open(shader, kA), open(shader, kB)};
   };
   contraction.open_place = [&](Shader& shader) -> Place {
     spirv::Builder& b = shader.builder();
@@ -87,11 +146,14 @@ std::vector<Dispatch> generate_matmul(const Context& context) {
       return Coordinates{outer, batch - outer * inner_extent, m, n};
     };
   };
-  return generate_contraction(folded, contraction);
+  for (Dispatch& dispatch : generate_contraction(changed, contraction, plan)) {
+    dispatches.push_back(std::move(dispatch));
+  }
+  return dispatches;
 }
 
 std::int64_t matmul_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
-  return contraction_scratch_bytes(size_of(fold_batch(kernel)), kernel.core_type, traits);
+  return plan_contraction(problem_of(fold_batch(kernel), traits), traits).scratch_bytes;
 }
 
 }  // namespace vkml::vulkan

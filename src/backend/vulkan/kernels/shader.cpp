@@ -241,27 +241,28 @@ std::uint32_t bytes_of(Type unit) { return spirv::component_bytes(unit.scalar) *
 
 }  // namespace
 
-Id Shader::pointer_to(const Base& base, Type unit, Value index) {
+Id Shader::pointer_to(const Base& base, Type unit, Value index, std::uint32_t index_bytes) {
+  if (index_bytes == 0) index_bytes = bytes_of(unit);
   spirv::Module& module = builder_.module();
   require_storage(module, unit);
   const Id zero = builder_.u32(0).id;
   const auto storage = traits().use_addresses ? spv::StorageClass::PhysicalStorageBuffer
                                               : spv::StorageClass::StorageBuffer;
   Id block = 0;
-  Id element = index.id;
+  Id element = zero;
   if (traits().use_addresses) {
     // The address is computed in 64 bits: in access chains drivers disagree about the sign of an
     // index, and negative strides need it.
     const Value wide = has_negative_stride(context_.kernel)
                            ? builder_.op(Op::OpSConvert, spirv::kInt64, {index})
                            : builder_.widen(index, spirv::Scalar::kInt64);
-    const Value address = base.address + wide * builder_.constant(spirv::kInt64, bytes_of(unit));
+    const Value address = base.address + wide * builder_.constant(spirv::kInt64, index_bytes);
     const Id block_type = module.pointer_type(storage, module.runtime_array_block(unit));
     block = module.new_id();
     module.emit(Op::OpConvertUToPtr, {block_type, block, address.id});
-    element = zero;
   } else {
     block = descriptor_variable(base.buffer, unit);
+    element = (index / (bytes_of(unit) / index_bytes)).id;
   }
   const Id pointer = module.new_id();
   module.emit(Op::OpAccessChain,
@@ -269,8 +270,7 @@ Id Shader::pointer_to(const Base& base, Type unit, Value index) {
   return pointer;
 }
 
-Value Shader::load(const Base& base, Type unit, Value index) {
-  const Id pointer = pointer_to(base, unit, index);
+Value Shader::load_from(Id pointer, Type unit) {
   spirv::Module& module = builder_.module();
   const Id id = module.new_id();
   if (traits().use_addresses) {
@@ -281,6 +281,15 @@ Value Shader::load(const Base& base, Type unit, Value index) {
     module.emit(Op::OpLoad, {module.type(unit), id, pointer});
   }
   return {&builder_, id, unit, false, 0};
+}
+
+Value Shader::load(const Base& base, Type unit, Value index) {
+  return load_from(pointer_to(base, unit, index), unit);
+}
+
+Value Shader::load_vector(const Base& base, Value element) {
+  const std::uint32_t bytes = buffers_[static_cast<std::size_t>(base.buffer)].element_bytes;
+  return load_from(pointer_to(base, kWord4, element, bytes), kWord4);
 }
 
 void Shader::store(const Base& base, Type unit, Value index, Value value) {

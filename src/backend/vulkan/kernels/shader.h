@@ -84,6 +84,8 @@ class Shader {
   /// Reads or writes unit `index` (of `unit`'s size) counted from the base.
   spirv::Value load(const Base& base, spirv::Type unit, spirv::Value index);
   void store(const Base& base, spirv::Type unit, spirv::Value index, spirv::Value value);
+  /// Reads the 16 bytes from an element on, of which the buffer's 16-byte vectors begin one there.
+  spirv::Value load_vector(const Base& base, spirv::Value element);
   /// Clears `mask` in a word and sets `bits`, atomically.
   void replace_bits(const Base& base, spirv::Value index, spirv::Value mask, spirv::Value bits);
 
@@ -109,7 +111,10 @@ class Shader {
   spirv::Value wide_parameter(std::int64_t value);
   std::uint32_t bases_bytes() const;
   spirv::Value push_constant(std::uint32_t member, spirv::Type type, std::uint32_t index);
-  spirv::Id pointer_to(const Base& base, spirv::Type unit, spirv::Value index);
+  /// `index` counts units of `index_bytes`, by default those of `unit`.
+  spirv::Id pointer_to(const Base& base, spirv::Type unit, spirv::Value index,
+                       std::uint32_t index_bytes = 0);
+  spirv::Value load_from(spirv::Id pointer, spirv::Type unit);
   spirv::Id descriptor_variable(int buffer, spirv::Type unit);
   spirv::Value atomic(spv::Op op, spirv::Id pointer, spirv::Value value);
 

@@ -46,19 +46,23 @@ class StridedIndex {
     }
     return offset + rest * strides_[0];
   }
+  Value last_stride() const { return strides_.back(); }
 
  private:
   spirv::Builder& b_;
   std::vector<Value> extents_, strides_;
 };
 
-bool has_aligned_stride(const IndexAxis& axis) { return axis.stride % kVector == 0; }
+/// Whether all but the last `skipped` axes step by whole groups of neighbours.
+bool are_aligned(const std::vector<IndexAxis>& axes, std::int64_t group, int skipped = 0) {
+  return std::all_of(axes.begin(), axes.end() - skipped,
+                     [&](const IndexAxis& axis) { return axis.stride % group == 0; });
+}
 
-/// Four neighbours along the last axis never cross into the axis before it.
-bool is_dense(const std::vector<IndexAxis>& axes, bool may_end_anywhere) {
-  const bool fits = axes.back().extent % kVector == 0 || (may_end_anywhere && axes.size() == 1);
-  return axes.back().stride == 1 && fits &&
-         std::all_of(axes.begin(), axes.end() - 1, has_aligned_stride);
+/// A group of neighbours along the last axis never crosses into the axis before it.
+bool is_dense(const std::vector<IndexAxis>& axes, std::int64_t group, bool may_end_anywhere) {
+  const bool fits = axes.back().extent % group == 0 || (may_end_anywhere && axes.size() == 1);
+  return axes.back().stride == 1 && fits && are_aligned(axes, group, 1);
 }
 
 class StridedOperand : public ContractionOperand {
@@ -70,14 +74,16 @@ class StridedOperand : public ContractionOperand {
         outer_(shader, layout.outer),
         inner_(shader, layout.inner),
         batch_offset_(shader.builder().u32(0)),
-        inner_is_nearest_(layout.inner.back().stride == 1) {
-    const auto all_aligned = [](const std::vector<IndexAxis>& axes) {
-      return std::all_of(axes.begin(), axes.end(), has_aligned_stride);
-    };
-    if (!all_aligned(layout.batch)) return;
+        inner_is_nearest_(layout.inner.back().stride == 1),
+        vectors_(vector_direction(layout)) {
+    if (!are_aligned(layout.batch, kVector)) return;
     // Sums may end within four inner neighbours: the engines take the rest one by one.
-    if (is_dense(layout.inner, true) && all_aligned(layout.outer)) dense_ = Dense::kInner;
-    if (is_dense(layout.outer, false) && all_aligned(layout.inner)) dense_ = Dense::kOuter;
+    if (is_dense(layout.inner, kVector, true) && are_aligned(layout.outer, kVector)) {
+      dense_ = Dense::kInner;
+    }
+    if (is_dense(layout.outer, kVector, false) && are_aligned(layout.inner, kVector)) {
+      dense_ = Dense::kOuter;
+    }
   }
 
   Dense dense() const override { return dense_; }
@@ -92,22 +98,41 @@ class StridedOperand : public ContractionOperand {
   Value load4(const Position& outer, const Position& inner) override {
     return elements_.load4(outer[0] + inner[0]);
   }
+  Dense vectors() const override { return vectors_; }
+  Lines lines() const override {
+    return {batch_offset_, outer_.last_stride(), inner_.last_stride(),
+            elements_.is_vector_aligned()};
+  }
+  Value load_vector(Value element) const override { return elements_.load_vector(element); }
 
  private:
   Elements elements_;
   StridedIndex batch_, outer_, inner_;
   Value batch_offset_;
   bool inner_is_nearest_;
-  Dense dense_ = Dense::kNone;
+  Dense dense_ = Dense::kNone, vectors_;
 };
+
+StridedOperandLayout joined(const StridedOperandLayout& layout) {
+  return {joined(layout.batch), joined(layout.outer), joined(layout.inner)};
+}
 
 }  // namespace
 
+ContractionOperand::Dense vector_direction(const StridedOperandLayout& layout) {
+  constexpr std::int64_t kGroup = 8;
+  using Dense = ContractionOperand::Dense;
+  const auto [batch, outer, inner] = joined(layout);
+  if (outer.size() > 1 || inner.size() > 1 || !are_aligned(batch, kGroup)) return Dense::kNone;
+  if (is_dense(inner, kGroup, false) && are_aligned(outer, kGroup)) return Dense::kInner;
+  if (is_dense(outer, kGroup, false) && are_aligned(inner, kGroup)) return Dense::kOuter;
+  return Dense::kNone;
+}
+
 std::unique_ptr<ContractionOperand> strided_operand(Shader& shader,
                                                     const dispatch::Operand& operand,
-                                                    StridedOperandLayout layout) {
-  layout = {joined(layout.batch), joined(layout.outer), joined(layout.inner)};
-  return std::make_unique<StridedOperand>(shader, operand, layout);
+                                                    const StridedOperandLayout& layout) {
+  return std::make_unique<StridedOperand>(shader, operand, joined(layout));
 }
 
 }  // namespace vkml::vulkan

@@ -12,6 +12,15 @@ namespace {
 
 std::uint32_t word(spv::Scope scope) { return static_cast<std::uint32_t>(scope); }
 
+/// An access to memory that the workgroup shares: under the Vulkan memory model accesses are
+/// private unless they say otherwise.
+void emit_shared_access(Module& module, Op op, std::vector<std::uint32_t> operands) {
+  if (module.uses_vulkan_memory_model()) {
+    operands.push_back(static_cast<std::uint32_t>(spv::MemoryAccessMask::NonPrivatePointer));
+  }
+  module.emit(op, operands);
+}
+
 }  // namespace
 
 Value Builder::constant(Type type, std::uint64_t bits) {
@@ -205,12 +214,15 @@ void Builder::while_loop(const std::function<Value()>& condition, const Body& bo
   label(merge);
 }
 
-void Builder::workgroup_barrier() {
-  const Id scope = u32(word(spv::Scope::Workgroup)).id;
-  const Id semantics = u32(static_cast<std::uint32_t>(spv::MemorySemanticsMask::AcquireRelease) |
-                           static_cast<std::uint32_t>(spv::MemorySemanticsMask::WorkgroupMemory))
-                           .id;
-  module_.emit(Op::OpControlBarrier, {scope, scope, semantics});
+void Builder::barrier(spv::Scope scope) {
+  using Semantics = spv::MemorySemanticsMask;
+  Semantics semantics = Semantics::AcquireRelease | Semantics::WorkgroupMemory;
+  if (module_.uses_vulkan_memory_model()) {
+    semantics = semantics | Semantics::MakeAvailable | Semantics::MakeVisible;
+  }
+  const Id scope_id = u32(word(scope)).id;
+  const Id semantics_id = u32(static_cast<std::uint32_t>(semantics)).id;
+  module_.emit(Op::OpControlBarrier, {scope_id, scope_id, semantics_id});
 }
 
 Value Builder::subgroup_reduce(Op op, Value value) {
@@ -261,13 +273,13 @@ Value SharedArray::load(Value index) const {
   const Id pointer = element_pointer(index);
   const Id type_id = module.type(element_);
   const Id id = module.new_id();
-  module.emit(Op::OpLoad, {type_id, id, pointer});
+  emit_shared_access(module, Op::OpLoad, {type_id, id, pointer});
   return {builder_, id, element_, false, 0};
 }
 
 void SharedArray::store(Value index, Value value) const {
   const Id pointer = element_pointer(index);
-  builder_->module().emit(Op::OpStore, {pointer, value.id});
+  emit_shared_access(builder_->module(), Op::OpStore, {pointer, value.id});
 }
 
 void SharedArray::atomic_max(Value index, Value value) const {

@@ -55,10 +55,10 @@ class SharedArray {
   void store(Value index, Value value) const;
   /// Of 32-bit integers: raises the element to `value`.
   void atomic_max(Value index, Value value) const;
+  Id element_pointer(Value index) const;
+  Builder& builder() const { return *builder_; }
 
  private:
-  Id element_pointer(Value index) const;
-
   Builder* builder_ = nullptr;
   Id pointer_ = 0;
   Type element_;
@@ -115,7 +115,9 @@ class Builder {
   void while_loop(const std::function<Value()>& condition, const Body& body);
 
   // Memory of the workgroup.
-  void workgroup_barrier();
+  void workgroup_barrier() { barrier(spv::Scope::Workgroup); }
+  /// For what invocations of one subgroup hand each other through shared memory.
+  void subgroup_barrier() { barrier(spv::Scope::Subgroup); }
   /// An arithmetic reduction over the active invocations of a subgroup, by one of the
   /// OpGroupNonUniform... instructions.
   Value subgroup_reduce(spv::Op op, Value value);
@@ -127,6 +129,7 @@ class Builder {
     block_ = id;
   }
   void branch(Id target) { module_.emit(spv::Op::OpBranch, {target}); }
+  void barrier(spv::Scope scope);
 
   Module module_;
   Id block_ = 0;  // the block being emitted, 0 for the first

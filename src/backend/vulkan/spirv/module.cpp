@@ -37,6 +37,12 @@ void Module::use_physical_addresses() {
   require_extension("SPV_KHR_physical_storage_buffer");
 }
 
+void Module::use_vulkan_memory_model() {
+  vulkan_memory_model_ = true;
+  require(spv::Capability::VulkanMemoryModel);
+  require_extension("SPV_KHR_vulkan_memory_model");
+}
+
 Id Module::intern_type(spv::Op op, std::initializer_list<std::uint32_t> operands) {
   Words key{static_cast<std::uint32_t>(op)};
   key.insert(key.end(), operands.begin(), operands.end());
@@ -152,6 +158,15 @@ Id Module::constant(Type type, std::uint64_t bits) {
   return id;
 }
 
+Id Module::constant_composite(Id type, Id element) {
+  Id& id = interned_[{static_cast<std::uint32_t>(spv::Op::OpConstantComposite), type, element}];
+  if (id == 0) {
+    id = new_id();
+    append(declarations_, spv::Op::OpConstantComposite, {type, id, element});
+  }
+  return id;
+}
+
 Id Module::global_variable(spv::StorageClass storage, Id pointee, Id id) {
   if (id == 0) id = new_id();
   append(declarations_, spv::Op::OpVariable, {pointer_type(storage, pointee), id, word(storage)});
@@ -218,7 +233,8 @@ std::vector<std::uint32_t> Module::assemble(std::array<std::uint32_t, 3> local_s
          {static_cast<std::uint32_t>(physical_addresses_
                                          ? spv::AddressingModel::PhysicalStorageBuffer64
                                          : spv::AddressingModel::Logical),
-          static_cast<std::uint32_t>(spv::MemoryModel::GLSL450)});
+          static_cast<std::uint32_t>(vulkan_memory_model_ ? spv::MemoryModel::Vulkan
+                                                          : spv::MemoryModel::GLSL450)});
   Words entry{static_cast<std::uint32_t>(spv::ExecutionModel::GLCompute), function};
   append_text(entry, "main");
   for (const auto& [builtin, id] : builtins_) entry.push_back(id);

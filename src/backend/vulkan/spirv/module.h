@@ -48,6 +48,10 @@ class Module {
   void require_extension(const char* name) { extensions_.insert(name); }
   /// Switches to 64-bit physical addresses for the PhysicalStorageBuffer class.
   void use_physical_addresses();
+  /// Switches to the Vulkan memory model, which cooperative matrices ask for. Accesses to memory
+  /// that invocations share must then say so.
+  void use_vulkan_memory_model();
+  bool uses_vulkan_memory_model() const { return vulkan_memory_model_; }
 
   Id void_type();
   Id type(Type type);
@@ -66,6 +70,8 @@ class Module {
 
   /// Every component has the same bits.
   Id constant(Type type, std::uint64_t bits);
+  /// Of a type outside Type's reach, whose elements are all the one constant.
+  Id constant_composite(Id type, Id element);
 
   /// Variables of any class but Function; `id` 0 makes a new one.
   Id global_variable(spv::StorageClass storage, Id pointee, Id id = 0);
@@ -102,6 +108,7 @@ class Module {
 
   Id next_id_ = 1;
   bool physical_addresses_ = false;
+  bool vulkan_memory_model_ = false;
   std::set<spv::Capability> capabilities_{spv::Capability::Shader};
   std::set<std::string> extensions_;
   Id extended_instructions_ = 0;

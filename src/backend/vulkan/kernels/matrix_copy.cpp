@@ -1,0 +1,110 @@
+// Copies matrices into rows padded with zeros to whole vectors. An invocation fills one group of
+// eight elements, which it reads one by one, and so may come from any strides. Bound: memory.
+#include "kernels/matrix_copy.h"
+
+#include <cstdlib>
+
+#include "kernels/elements.h"
+
+namespace vkml::vulkan {
+
+using spirv::Value;
+
+namespace {
+
+constexpr std::uint32_t kGroup = 128;
+
+/// The axis along which neighbours in memory lie, of the last two.
+std::size_t row_axis(const dispatch::Operand& operand) {
+  const bool is_transposed = std::abs(operand.strides[2]) == 1 && operand.extents[2] > 1;
+  return is_transposed ? 2 : 3;
+}
+
+std::int64_t padded(std::int64_t extent) {
+  return (extent + kVectorElements - 1) / kVectorElements * kVectorElements;
+}
+
+/// Matrices of the copy along a batch axis.
+std::int64_t distinct(const dispatch::Operand& operand, std::size_t axis) {
+  return operand.strides[axis] == 0 ? 1 : operand.extents[axis];
+}
+
+std::int64_t copied_elements(const dispatch::Operand& operand) {
+  const std::size_t row = row_axis(operand);
+  return distinct(operand, 0) * distinct(operand, 1) * operand.extents[5 - row] *
+         padded(operand.extents[row]);
+}
+
+}  // namespace
+
+std::int64_t matrix_copy_bytes(const dispatch::Operand& operand) {
+  return copied_elements(operand) * static_cast<std::int64_t>(size_of(operand.dtype));
+}
+
+dispatch::Operand matrix_copy_of(const dispatch::Operand& operand, int buffer, std::int64_t begin) {
+  dispatch::Operand copy = operand;
+  copy.buffer = buffer;
+  copy.offset = begin / static_cast<std::int64_t>(size_of(operand.dtype));
+  const std::size_t row = row_axis(operand), other = 5 - row;
+  copy.extents[row] = padded(operand.extents[row]);
+  copy.strides[row] = 1;
+  copy.strides[other] = copy.extents[row];
+  std::int64_t matrix = copy.extents[row] * copy.extents[other];
+  for (const std::size_t axis : {std::size_t{1}, std::size_t{0}}) {
+    if (distinct(operand, axis) == 1) {
+      copy.strides[axis] = 0;
+    } else {
+      copy.strides[axis] = matrix;
+      matrix *= copy.extents[axis];
+    }
+  }
+  return copy;
+}
+
+Dispatch generate_matrix_copy(const Context& context, const dispatch::Operand& operand,
+                              const dispatch::Operand& copy) {
+  Touches touches;
+  touches.loads = touches.stores = false;
+  touches.writes_scratch = true;
+  touches.scratch_element_bytes = static_cast<std::uint32_t>(size_of(copy.dtype));
+  Shader shader(context, "matrix_copy", {kGroup, 1, 1}, touches);
+  spirv::Builder& b = shader.builder();
+  const Elements source(shader, operand), target(shader, copy);
+  const std::size_t row = row_axis(operand), other = 5 - row;
+  const std::int64_t count = copied_elements(operand) / kVectorElements;
+  const Value groups = shader.parameter(count);
+  const Value row_groups = shader.parameter(copy.extents[row] / kVectorElements);
+  const Value row_extent = shader.parameter(operand.extents[row]);
+  const Value rows = shader.parameter(operand.extents[other]);
+  const Value matrices = shader.stride_parameter(distinct(operand, 1));
+  const auto stride = [&](std::size_t axis) {
+    return shader.stride_parameter(distinct(operand, axis) == 1 ? 0 : operand.strides[axis]);
+  };
+  const Value outer_stride = stride(0), matrix_stride = stride(1);
+  const Value line_stride = shader.stride_parameter(operand.strides[other]);
+  const Value step = shader.stride_parameter(operand.strides[row]);
+
+  const Value group = shader.global_index();
+  b.if_then(less(group, groups), [&] {
+    const Value line = group / row_groups;
+    const Value first = (group - line * row_groups) * kVectorElements;
+    const Value matrix = line / rows;
+    const Value outer = matrix / matrices;
+    const Value start = outer * outer_stride + (matrix - outer * matrices) * matrix_stride +
+                        (line - matrix * rows) * line_stride;
+    for (std::uint32_t half = 0; half < kVectorElements; half += 4) {
+      std::array<Value, 4> lanes;
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        const Value place = first + (half + i);
+        const Value is_inside = less(place, row_extent);
+        const Value value =
+            source.load(start + b.select(is_inside, place, b.u32(0)) * step);
+        lanes[i] = b.select(is_inside, value, b.constant(value.type, 0));
+      }
+      target.store4(group * kVectorElements + half, b.compose(lanes));
+    }
+  });
+  return shader.finish(shader.groups_for((count + kGroup - 1) / kGroup));
+}
+
+}  // namespace vkml::vulkan

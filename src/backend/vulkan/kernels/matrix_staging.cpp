@@ -1,0 +1,277 @@
+#include "kernels/matrix_staging.h"
+
+#include "kernels/conversions.h"
+
+namespace vkml::vulkan {
+
+using spirv::MatrixLayout;
+using spirv::MatrixUse;
+using spirv::Value;
+
+namespace {
+
+constexpr std::uint32_t kVector = 8;  // elements
+
+const spirv::Type kFloat4 = spirv::with_components(spirv::kFloat32, 4);
+
+Value splat(spirv::Builder& b, std::uint32_t bits) { return b.constant(kWord4, bits); }
+
+/// The upper halves of eight words, as one vector.
+Value upper_halves(const Value& low, const Value& high) {
+  spirv::Builder& b = *low.builder;
+  const auto pair = [&](const Value& words, int first) {
+    return (b.component(words, first) >> 16) |
+           (b.component(words, first + 1) & 0xffff0000u);
+  };
+  const std::array<Value, 4> halves{pair(low, 0), pair(low, 2), pair(high, 0), pair(high, 2)};
+  return b.compose(halves);
+}
+
+/// Of four words that hold 16 bits each, the lower halves as two words.
+std::array<Value, 2> lower_halves(const Value& words) {
+  spirv::Builder& b = *words.builder;
+  return {b.component(words, 0) | (b.component(words, 1) << 16),
+          b.component(words, 2) | (b.component(words, 3) << 16)};
+}
+
+/// Cuts f32 into bf16 parts, the leading bits first, and leaves in `values` what the parts miss.
+/// Three parts hold all 24 bits; the last of fewer is rounded.
+std::vector<Value> cut(std::array<Value, 2>& values, std::uint32_t parts) {
+  spirv::Builder& b = *values[0].builder;
+  std::vector<Value> words;
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    std::array<Value, 2> bits;
+    for (std::size_t half = 0; half < 2; ++half) {
+      bits[half] = b.bitcast(values[half], kWord4);
+      const bool is_last = part + 1 == parts;
+      if (is_last && parts < 3) bits[half] = bits[half] + splat(b, 0x8000u);
+      if (is_last) continue;
+      bits[half] = bits[half] & splat(b, 0xffff0000u);
+      values[half] = values[half] - b.bitcast(bits[half], kFloat4);
+    }
+    words.push_back(upper_halves(bits[0], bits[1]));
+  }
+  return words;
+}
+
+Value only_finite(Value values) {
+  return values.builder->select(is_finite(values), values, values.builder->constant(values.type, 0));
+}
+
+/// The elements of f32 that are not finite, as bf16 in the upper half.
+Value special_bits(Value bits) {
+  spirv::Builder& b = *bits.builder;
+  const Value magnitude = bits & splat(b, 0x7fffffffu);
+  const Value quiet = b.select(less(splat(b, 0x7f800000u), magnitude), bits | splat(b, 0x400000u),
+                               bits);
+  return b.select(less(magnitude, splat(b, 0x7f800000u)), splat(b, 0), quiet);
+}
+
+/// -1, 0 or 1, as bf16 in the upper half.
+Value sign_bits(Value bits) {
+  spirv::Builder& b = *bits.builder;
+  const Value sign = (bits & splat(b, 0x80000000u)) | splat(b, 0x3f800000u);
+  return b.select(equal(bits & splat(b, 0x7fffffffu), splat(b, 0)), splat(b, 0), sign);
+}
+
+}  // namespace
+
+MatrixStaging::MatrixStaging(Shader& shader, ContractionOperand& operand, MatrixUse use,
+                             const MatrixFormat& format, const Shape& shape)
+    : shader_(shader),
+      b_(shader.builder()),
+      operand_(operand),
+      use_(use),
+      format_(format),
+      shape_(shape),
+      is_inner_(operand.vectors() == ContractionOperand::Dense::kInner),
+      lines_(operand.lines()) {
+  for (std::uint32_t i = 0; i < passes() * vectors_a_group(); ++i) {
+    loaded_.emplace_back(b_, kWord4);
+  }
+}
+
+void MatrixStaging::set_memory(const spirv::SharedArray& memory, std::uint32_t first,
+                               const spirv::SharedArray& found_special) {
+  memory_ = memory;
+  first_ = first;
+  found_special_ = found_special;
+}
+
+void MatrixStaging::set_place(Value local, Value first_outer) {
+  row_ = local / row_vectors();
+  column_ = local % row_vectors();
+  first_outer_ = first_outer;
+  lines_ = operand_.lines();
+  if (!is_inner_) {
+    start_ = lines_.first + clamped_vector(first_outer + column_ * kVector) +
+             row_ * lines_.inner_stride;
+  } else {
+    start_ = lines_.first + column_ * kVector;
+    if (shape_.whole_tiles) start_ = start_ + (first_outer + row_) * lines_.outer_stride;
+  }
+}
+
+Value MatrixStaging::clamped(Value outer) const {
+  const Value last = shape_.extent - 1;
+  return shape_.whole_tiles ? outer : b_.select(less(last, outer), last, outer);
+}
+
+Value MatrixStaging::clamped_vector(Value outer) const {
+  const Value last = (shape_.extent - 1) & ~(kVector - 1);
+  return shape_.whole_tiles ? outer : b_.select(less(last, outer), last, outer);
+}
+
+void MatrixStaging::load_group(std::uint32_t pass, Value element) {
+  for (std::uint32_t i = 0; i < vectors_a_group(); ++i) {
+    loaded_[pass * vectors_a_group() + i].store(
+        operand_.load_vector(element + i * (kVector / vectors_a_group())));
+  }
+}
+
+Value MatrixStaging::outer_offset(std::uint32_t pass) const {
+  const std::uint32_t step = pass * rows_a_pass();
+  if (!is_inner_) return b_.u32(0);
+  return (shape_.whole_tiles ? b_.u32(step) : clamped(first_outer_ + row_ + step)) *
+         lines_.outer_stride;
+}
+
+void MatrixStaging::load_whole(Value k) {
+  for (std::uint32_t pass = 0; pass < passes(); ++pass) {
+    const Value inner = is_inner_ ? k : (k + pass * rows_a_pass()) * lines_.inner_stride;
+    load_group(pass, start_ + inner + outer_offset(pass));
+  }
+}
+
+void MatrixStaging::load_masked(Value k, Value end) {
+  for (std::uint32_t pass = 0; pass < passes(); ++pass) {
+    // Rows along k end with a whole vector, or are padded with zeros to one.
+    const Value step = is_inner_ ? k : k + pass * rows_a_pass();
+    const Value is_inside = less(step + (is_inner_ ? column_ * kVector : row_), end);
+    const Value element = start_ + step * lines_.inner_stride + outer_offset(pass);
+    load_group(pass, b_.select(is_inside, element, lines_.first));
+    for (std::uint32_t i = 0; i < vectors_a_group(); ++i) {
+      const spirv::Variable& loaded = loaded_[pass * vectors_a_group() + i];
+      loaded.store(b_.select(is_inside, loaded.load(), splat(b_, 0)));
+    }
+  }
+}
+
+void MatrixStaging::load(Value k, Value end) {
+  if (shape_.whole_steps) {
+    load_whole(k);
+    return;
+  }
+  b_.if_else(
+      less_equal(k + shape_.depth, end), [&] { load_whole(k); }, [&] { load_masked(k, end); });
+}
+
+Value MatrixStaging::place_of(std::uint32_t part, Value pass) const {
+  return (row_ + pass * rows_a_pass()) * row_stride() + column_ + (first_ + part * part_vectors());
+}
+
+void MatrixStaging::write(Value pass, const Words& words) {
+  for (std::uint32_t part = 0; part < words.size(); ++part) {
+    memory_.store(place_of(part, pass), words[part]);
+  }
+}
+
+/// What a cut leaves of an element that is not finite is NaN, which sums of such rests keep.
+Value MatrixStaging::is_special(const Group& rests) const {
+  const Value sum = rests[0] + rests[1];
+  return is_nan((b_.component(sum, 0) + b_.component(sum, 1)) +
+                (b_.component(sum, 2) + b_.component(sum, 3)));
+}
+
+void MatrixStaging::store() {
+  if (format_.dtype != DType::kF32) {
+    for (std::uint32_t pass = 0; pass < passes(); ++pass) {
+      write(b_.u32(pass), {loaded_[pass].load()});
+    }
+    return;
+  }
+  const auto group = [&](std::uint32_t pass) {
+    return Group{b_.bitcast(loaded_[2 * pass].load(), kFloat4),
+                 b_.bitcast(loaded_[2 * pass + 1].load(), kFloat4)};
+  };
+  std::vector<Words> words;
+  Group rests{b_.constant(kFloat4, 0), b_.constant(kFloat4, 0)};
+  for (std::uint32_t pass = 0; pass < passes(); ++pass) {
+    Group rest = group(pass);
+    words.push_back(cut(rest, format_.parts));
+    rests = pass == 0 ? rest : Group{rests[0] + rest[0], rests[1] + rest[1]};
+  }
+  b_.if_else(
+      is_special(rests),
+      [&] {
+        found_special_.store(b_.u32(0), b_.u32(1));
+        for (std::uint32_t pass = 0; pass < passes(); ++pass) {
+          const Group all = group(pass);
+          Group finite{only_finite(all[0]), only_finite(all[1])};
+          write(b_.u32(pass), cut(finite, format_.parts));
+        }
+      },
+      [&] {
+        for (std::uint32_t pass = 0; pass < passes(); ++pass) write(b_.u32(pass), words[pass]);
+      });
+}
+
+MatrixStaging::Group MatrixStaging::group_in_memory(Value pass, Value k, Value end) const {
+  const Value row = row_ + pass * rows_a_pass();
+  std::array<Value, kVector> elements;
+  for (std::uint32_t i = 0; i < kVector; ++i) {
+    const Value column = column_ * kVector + i;
+    const Value inner = k + (is_inner_ ? column : row);
+    const Value outer = clamped(first_outer_ + (is_inner_ ? row : column));
+    const Value is_inside = shape_.whole_steps ? b_.boolean(true) : less(inner, end);
+    const Value value =
+        operand_.load(operand_.outer(outer), operand_.inner(b_.select(is_inside, inner, b_.u32(0))));
+    elements[i] = b_.select(is_inside, value, b_.constant(value.type, 0));
+  }
+  return {b_.compose(std::span(elements).first(4)), b_.compose(std::span(elements).last(4))};
+}
+
+/// The elements as they lie in memory.
+MatrixStaging::Words MatrixStaging::pack(const Group& group) const {
+  const auto low = lower_halves(bits_of_value(format_.dtype, group[0]));
+  const auto high = lower_halves(bits_of_value(format_.dtype, group[1]));
+  const std::array<Value, 4> words{low[0], low[1], high[0], high[1]};
+  return {b_.compose(words)};
+}
+
+void MatrixStaging::stage(Value k, Value end, const Cut& to_words) {
+  b_.for_range(b_.u32(0), b_.u32(passes()), b_.u32(1),
+               [&](Value pass) { write(pass, to_words(group_in_memory(pass, k, end))); });
+}
+
+void MatrixStaging::stage_elements(Value k, Value end) {
+  stage(k, end, [&](const Group& group) {
+    if (format_.dtype != DType::kF32) return pack(group);
+    Group rests = group;
+    cut(rests, format_.parts);
+    b_.if_then(is_special(rests), [&] { found_special_.store(b_.u32(0), b_.u32(1)); });
+    Group finite{only_finite(group[0]), only_finite(group[1])};
+    return cut(finite, format_.parts);
+  });
+}
+
+void MatrixStaging::stage_special(Value k, Value end) {
+  stage(k, end, [&](const Group& group) {
+    const Value low = b_.bitcast(group[0], kWord4), high = b_.bitcast(group[1], kWord4);
+    const Value special = upper_halves(special_bits(low), special_bits(high));
+    const Value signs = upper_halves(sign_bits(low), sign_bits(high));
+    return use_ == MatrixUse::kA ? Words{special, signs} : Words{signs, special};
+  });
+}
+
+spirv::Matrix MatrixStaging::read(std::uint32_t part, Value outer, std::uint32_t k) const {
+  const std::uint32_t begin = first_ + part * part_vectors();
+  const Value first = is_inner_ ? outer * row_stride() + (begin + k / kVector)
+                                : outer / kVector + (begin + k * row_stride());
+  const spirv::MatrixType type{format_.scalar, use_, kMatrixEdge, kMatrixEdge};
+  const bool is_row_major = is_inner_ == (use_ == MatrixUse::kA);
+  return spirv::load_matrix(memory_, type, first, row_stride(),
+                            is_row_major ? MatrixLayout::kRowMajor : MatrixLayout::kColumnMajor);
+}
+
+}  // namespace vkml::vulkan
