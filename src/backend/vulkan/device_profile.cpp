@@ -126,6 +126,7 @@ void list_features(DeviceProfile& profile) {
   add(traits.use_addresses, "buffers by address");
   add(!traits.use_addresses, "buffers by descriptor");
   add(traits.has_float16, "shaderFloat16");
+  add(traits.has_half_conversions, "exact f16 conversions");
   add(traits.has_float64, "shaderFloat64");
   add(traits.has_int8, "shaderInt8");
   add(traits.has_int16, "shaderInt16");
@@ -251,6 +252,8 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
   auto subgroup_sizes = vk_struct<VkPhysicalDeviceSubgroupSizeControlProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+  auto float_controls = vk_struct<VkPhysicalDeviceFloatControlsProperties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES);
   auto maintenance3 = vk_struct<VkPhysicalDeviceMaintenance3Properties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
   auto maintenance4 = vk_struct<VkPhysicalDeviceMaintenance4Properties>(
@@ -269,6 +272,10 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
   std::vector<const char*> unused;  // properties alone need no extension enabled
   if (offer.has(VK_KHR_MAINTENANCE_4_EXTENSION_NAME, VK_API_VERSION_1_3, unused)) {
     link(head, maintenance4);
+  }
+  if (!least &&
+      offer.has(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME, VK_API_VERSION_1_2, enable)) {
+    link(head, float_controls);
   }
   if (offer.has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3, unused)) {
     link(head, subgroup_sizes);
@@ -313,6 +320,13 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
   traits.has_int16 = features.shaderInt16;
   traits.has_float16 = chain.small_types.shaderFloat16;
   traits.has_int8 = chain.small_types.shaderInt8;
+  constexpr auto kAll = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;  // 16 bits alone may be set
+  traits.has_half_conversions = traits.has_float16 &&
+                                float_controls.denormBehaviorIndependence == kAll &&
+                                float_controls.roundingModeIndependence == kAll &&
+                                float_controls.shaderRoundingModeRTEFloat16 &&
+                                float_controls.shaderDenormPreserveFloat16 &&
+                                float_controls.shaderSignedZeroInfNanPreserveFloat16;
   traits.has_storage8 = chain.storage8.storageBuffer8BitAccess;
   traits.has_storage16 = chain.storage16.storageBuffer16BitAccess;
   traits.has_subgroup_arithmetic =

@@ -19,6 +19,19 @@ bool is_empty(const dispatch::Kernel& kernel) {
   return results == 0;
 }
 
+/// A store rounds to its own type, so that a value rounded to it just before need not be.
+dispatch::Kernel without_rounding_before_stores(dispatch::Kernel kernel) {
+  for (std::size_t i = 0; i < kernel.stores.size(); ++i) {
+    auto& output = kernel.program.outputs[i];
+    const ops::Instruction& instruction = kernel.program.code[output];
+    const bool is_same_rounding =
+        instruction.op == ops::Opcode::kNarrow &&
+        static_cast<DType>(instruction.imm) == kernel.stores[i].dtype;
+    if (is_same_rounding) output = instruction.a;
+  }
+  return kernel;
+}
+
 std::vector<Dispatch> generate_region(const Context& whole) {
   std::vector<Dispatch> dispatches;
   for (const dispatch::Kernel& kernel : within_index_range(whole.kernel)) {
@@ -32,8 +45,9 @@ std::vector<Dispatch> generate_region(const Context& whole) {
 
 }  // namespace
 
-std::vector<Dispatch> generate(const dispatch::Kernel& kernel,
+std::vector<Dispatch> generate(const dispatch::Kernel& planned,
                                const dispatch::ExecutionGraph& graph, const DeviceTraits& traits) {
+  const dispatch::Kernel kernel = without_rounding_before_stores(planned);
   const Context context{kernel, graph, traits};
   require_program_types(context);
   if (is_empty(kernel)) return {};

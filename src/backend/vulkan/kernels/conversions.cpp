@@ -1,6 +1,9 @@
 #include "kernels/conversions.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <vector>
 
 #include "vkml/core/error.h"
 
@@ -28,10 +31,54 @@ Value float_constant(Value like, float value) {
   return like.builder->constant(float_like(like), std::bit_cast<std::uint32_t>(value));
 }
 
+/// Each pair of words, 16 bits in each, as one word.
+Value paired(Value bits) {
+  spirv::Builder& b = *bits.builder;
+  std::vector<Value> pairs;
+  for (int k = 0; k < bits.type.components; k += 2) {
+    pairs.push_back(b.component(bits, k) | (b.component(bits, k + 1) << 16));
+  }
+  return b.compose(pairs);
+}
+
+/// Each word as two, 16 bits in each.
+Value unpaired(Value words) {
+  spirv::Builder& b = *words.builder;
+  std::vector<Value> halves;
+  for (int k = 0; k < words.type.components; ++k) {
+    const Value word = b.component(words, k);
+    halves.push_back(word & 0xffffu);
+    halves.push_back(word >> 16);
+  }
+  return b.compose(halves);
+}
+
+/// By the device. Halves go in pairs, since arithmetic on 16-bit integers may be missing.
+Value f16_to_f32_by_device(Value bits) {
+  spirv::Builder& b = *bits.builder;
+  const int count = std::max<int>(bits.type.components, 2);
+  const Value words = count == bits.type.components ? paired(bits) : bits;
+  const Value halves = b.bitcast(words, with_components(spirv::kFloat16, count));
+  const Value picked = count == bits.type.components ? halves : b.component(halves, 0);
+  return b.op(spv::Op::OpFConvert, float_like(bits), {picked});
+}
+
+Value f32_to_f16_by_device(Value value) {
+  spirv::Builder& b = *value.builder;
+  const int count = value.type.components;
+  const Value half = b.op(spv::Op::OpFConvert, with_components(spirv::kFloat16, count), {value});
+  if (count == 1) {
+    const std::array<Value, 2> pair{half, b.constant(spirv::kFloat16, 0)};
+    return b.bitcast(b.compose(pair), spirv::kInt32);
+  }
+  return unpaired(b.bitcast(half, with_components(spirv::kInt32, count / 2)));
+}
+
 }  // namespace
 
 Value f16_to_f32(Value bits) {
   spirv::Builder& b = *bits.builder;
+  if (b.has_half_conversions()) return f16_to_f32_by_device(bits);
   const Value sign = (bits & 0x8000u) << 16;
   const Value magnitude = bits & 0x7fffu;
   const Value subnormal = as_int(b.op(spv::Op::OpConvertUToF, float_like(bits), {magnitude}) *
@@ -44,6 +91,7 @@ Value f16_to_f32(Value bits) {
 
 Value f32_to_f16(Value value) {
   spirv::Builder& b = *value.builder;
+  if (b.has_half_conversions()) return f32_to_f16_by_device(value);
   const Value bits = as_int(value);
   const Value sign = (bits >> 16) & 0x8000u;
   const Value magnitude = bits & 0x7fffffffu;

@@ -1,5 +1,6 @@
 // Between the bits of the narrow storage types and the types that arithmetic exists in. Written on
-// bits: Vulkan leaves the rounding of its own packing instructions, and their denormals, open.
+// bits, save where the device's float controls promise the same: otherwise Vulkan leaves the
+// rounding of conversions, and their denormals, open.
 #pragma once
 
 #include "spirv/builder.h"

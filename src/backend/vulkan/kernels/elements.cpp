@@ -176,6 +176,10 @@ Value Elements::load_vector(Value index) const {
   return shader_->load_vector(base_, base_.offset + index);
 }
 
+spirv::Id Elements::vector_pointer(Value index) const {
+  return shader_->vector_pointer(base_, base_.offset + index);
+}
+
 void Elements::store4(Value index, Value value) const {
   spirv::Builder& b = shader_->builder();
   const Value position = base_.offset + index;

@@ -71,6 +71,7 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
     : context_(context), name_(std::move(name)), local_size_(local_size) {
   const dispatch::Kernel& kernel = context.kernel;
   if (traits().use_addresses) builder_.module().use_physical_addresses();
+  if (traits().has_half_conversions) builder_.use_half_conversions();
   const auto declare = [&](const std::vector<dispatch::Operand>& operands, bool writes) {
     for (const dispatch::Operand& operand : operands) {
       add_buffer({BufferUse::Kind::kPlanBuffer, operand.buffer,
@@ -287,9 +288,13 @@ Value Shader::load(const Base& base, Type unit, Value index) {
   return load_from(pointer_to(base, unit, index), unit);
 }
 
-Value Shader::load_vector(const Base& base, Value element) {
+Id Shader::vector_pointer(const Base& base, Value element) {
   const std::uint32_t bytes = buffers_[static_cast<std::size_t>(base.buffer)].element_bytes;
-  return load_from(pointer_to(base, kWord4, element, bytes), kWord4);
+  return pointer_to(base, kWord4, element, bytes);
+}
+
+Value Shader::load_vector(const Base& base, Value element) {
+  return load_from(vector_pointer(base, element), kWord4);
 }
 
 void Shader::store(const Base& base, Type unit, Value index, Value value) {

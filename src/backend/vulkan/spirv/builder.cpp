@@ -23,6 +23,19 @@ void emit_shared_access(Module& module, Op op, std::vector<std::uint32_t> operan
 
 }  // namespace
 
+void Builder::use_half_conversions() {
+  has_half_conversions_ = true;
+  module_.require(spv::Capability::Float16);
+  module_.require_extension("SPV_KHR_float_controls");
+  constexpr std::uint32_t kWidth = 16;
+  module_.require(spv::Capability::RoundingModeRTE);
+  module_.require_mode(spv::ExecutionMode::RoundingModeRTE, kWidth);
+  module_.require(spv::Capability::DenormPreserve);
+  module_.require_mode(spv::ExecutionMode::DenormPreserve, kWidth);
+  module_.require(spv::Capability::SignedZeroInfNanPreserve);
+  module_.require_mode(spv::ExecutionMode::SignedZeroInfNanPreserve, kWidth);
+}
+
 Value Builder::constant(Type type, std::uint64_t bits) {
   return {this, module_.constant(type, bits), type, true, bits};
 }

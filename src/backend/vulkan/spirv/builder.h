@@ -74,6 +74,11 @@ class Builder {
 
   Module& module() { return module_; }
 
+  /// Lets conversions between f32 and f16 be the device's: rounded to nearest even, with subnormals,
+  /// infinities and NaN, as its float controls promise.
+  void use_half_conversions();
+  bool has_half_conversions() const { return has_half_conversions_; }
+
   // Constants.
   Value constant(Type type, std::uint64_t bits);
   Value u32(std::uint32_t value) { return constant(kInt32, value); }
@@ -132,6 +137,7 @@ class Builder {
   void barrier(spv::Scope scope);
 
   Module module_;
+  bool has_half_conversions_ = false;
   Id block_ = 0;  // the block being emitted, 0 for the first
 };
 

@@ -15,7 +15,7 @@ std::uint32_t word(spv::StorageClass value) { return static_cast<std::uint32_t>(
 }  // namespace
 
 std::uint32_t component_bytes(Scalar scalar) {
-  constexpr std::uint32_t kBytes[] = {4, 1, 2, 4, 8, 4, 8};
+  constexpr std::uint32_t kBytes[] = {4, 1, 2, 4, 8, 4, 8, 2};
   return kBytes[static_cast<int>(scalar)];
 }
 
@@ -79,6 +79,9 @@ Id Module::type(Type type) {
     case Scalar::kFloat64:
       require(spv::Capability::Float64);
       return intern_type(spv::Op::OpTypeFloat, {64});
+    case Scalar::kFloat16:
+      require(spv::Capability::Float16);
+      return intern_type(spv::Op::OpTypeFloat, {16});
   }
   throw InternalError("unknown SPIR-V scalar type");
 }
@@ -242,6 +245,10 @@ std::vector<std::uint32_t> Module::assemble(std::array<std::uint32_t, 3> local_s
   append(words, spv::Op::OpExecutionMode,
          {function, static_cast<std::uint32_t>(spv::ExecutionMode::LocalSize), local_size[0],
           local_size[1], local_size[2]});
+  for (const auto& [mode, operand] : modes_) {
+    append(words, spv::Op::OpExecutionMode,
+           {function, static_cast<std::uint32_t>(mode), operand});
+  }
   words.insert(words.end(), decorations_.begin(), decorations_.end());
   words.insert(words.end(), declarations_.begin(), declarations_.end());
   append(words, spv::Op::OpFunction,

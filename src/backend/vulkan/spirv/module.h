@@ -11,6 +11,7 @@
 #include <span>
 #include <spirv/unified1/spirv.hpp11>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace vkml::vulkan::spirv {
@@ -18,7 +19,7 @@ namespace vkml::vulkan::spirv {
 using Id = std::uint32_t;
 
 /// Integers have no sign: the instruction that uses one decides how it reads the bits.
-enum class Scalar : std::uint8_t { kBool, kInt8, kInt16, kInt32, kInt64, kFloat32, kFloat64 };
+enum class Scalar : std::uint8_t { kBool, kInt8, kInt16, kInt32, kInt64, kFloat32, kFloat64, kFloat16 };
 
 struct Type {
   Scalar scalar = Scalar::kInt32;
@@ -32,6 +33,7 @@ inline constexpr Type kInt32{Scalar::kInt32, 1};
 inline constexpr Type kInt64{Scalar::kInt64, 1};
 inline constexpr Type kFloat32{Scalar::kFloat32, 1};
 inline constexpr Type kFloat64{Scalar::kFloat64, 1};
+inline constexpr Type kFloat16{Scalar::kFloat16, 1};
 
 constexpr bool is_float(Type type) { return type.scalar >= Scalar::kFloat32; }
 constexpr Type with_components(Type type, int components) {
@@ -46,6 +48,10 @@ class Module {
 
   void require(spv::Capability capability) { capabilities_.insert(capability); }
   void require_extension(const char* name) { extensions_.insert(name); }
+  /// Of the entry point.
+  void require_mode(spv::ExecutionMode mode, std::uint32_t operand) {
+    modes_.insert({mode, operand});
+  }
   /// Switches to 64-bit physical addresses for the PhysicalStorageBuffer class.
   void use_physical_addresses();
   /// Switches to the Vulkan memory model, which cooperative matrices ask for. Accesses to memory
@@ -111,6 +117,7 @@ class Module {
   bool vulkan_memory_model_ = false;
   std::set<spv::Capability> capabilities_{spv::Capability::Shader};
   std::set<std::string> extensions_;
+  std::set<std::pair<spv::ExecutionMode, std::uint32_t>> modes_;
   Id extended_instructions_ = 0;
   std::map<Words, Id> interned_;
   std::map<spv::BuiltIn, Id> builtins_;
