@@ -19,6 +19,26 @@ void bind_context(nb::module_& m) {
         "Unread chains longer than this that need no gradient are computed as they are recorded; 0 "
         "never.");
   m.def("depth_limit", &depth_limit, "The length at which an unread chain is computed.");
+  m.def(
+      "set_matmul_precision",
+      [](const std::string& precision) {
+        if (precision == "highest") {
+          set_matmul_precision(MatmulPrecision::kHighest);
+        } else if (precision == "high") {
+          set_matmul_precision(MatmulPrecision::kHigh);
+        } else {
+          throw ArgumentError("[set_matmul_precision] \"" + precision +
+                              "\" is no precision. Use \"highest\" or \"high\"");
+        }
+      },
+      nb::arg("precision"),
+      "How float32 matrix products that are recorded from now on may be rounded: \"highest\", the "
+      "default, keeps float32's precision; \"high\" keeps about 17 bits where a device is faster "
+      "for it (matrix units; elsewhere nothing changes). Gradients follow their product.");
+  m.def(
+      "matmul_precision",
+      [] { return matmul_precision() == MatmulPrecision::kHigh ? "high" : "highest"; },
+      "The precision of float32 matrix products: \"highest\" or \"high\".");
   m.def("manual_seed", &manual_seed, nb::arg("seed"), "Seeds every random draw that follows.");
   m.def("initial_seed", &initial_seed, "The seed in use.");
 

@@ -1,6 +1,7 @@
 // Matrix products: 1-D to batched 4-D, batches broadcast, any strides (a transpose costs nothing).
 
 #include <algorithm>
+#include <atomic>
 
 #include "record.h"
 #include "vkml/ops/functions.h"
@@ -8,17 +9,32 @@
 namespace vkml::graph {
 namespace {
 
+std::atomic<MatmulPrecision> precision_now{MatmulPrecision::kHighest};
+
+Value matmul_at(const Value& left, const Value& right, MatmulPrecision precision);
+
+/// The only attribute; the usual precision has none.
+Attributes attributes_of(MatmulPrecision precision, DType dtype) {
+  if (precision == MatmulPrecision::kHighest || dtype != DType::kF32) return {};
+  return {static_cast<std::int64_t>(precision)};
+}
+MatmulPrecision precision_of(const Attributes& attributes) {
+  return attributes.size() == 0 ? MatmulPrecision::kHighest
+                                : static_cast<MatmulPrecision>(attributes[0]);
+}
+
 void matmul_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(0));
   const Value b(output->source(1));
-  gradients[0] = sum_to(matmul(gradient, transpose(b, -1, -2)), a.shape());
-  gradients[1] = sum_to(matmul(transpose(a, -1, -2), gradient), b.shape());
+  const MatmulPrecision precision = precision_of(output->attributes());
+  gradients[0] = sum_to(matmul_at(gradient, transpose(b, -1, -2), precision), a.shape());
+  gradients[1] = sum_to(matmul_at(transpose(a, -1, -2), gradient, precision), b.shape());
 }
 constexpr OpInfo kMatmulOp{"matmul", Family::kCore, static_cast<int>(ops::CoreKind::kMatmul),
                            &matmul_gradient};
 
 /// Both operands of rank 2 or more.
-Value matrix_product(const Value& a, const Value& b) {
+Value matrix_product(const Value& a, const Value& b, MatmulPrecision precision) {
   const int rank_a = a.rank();
   const int rank_b = b.rank();
   const std::int64_t inner_a = a.shape()[rank_a - 1];
@@ -35,7 +51,8 @@ Value matrix_product(const Value& a, const Value& b) {
   ExtentList extents(batch.extents());
   extents.push_back(a.shape()[rank_a - 2]);
   extents.push_back(b.shape()[rank_b - 1]);
-  return record(kMatmulOp, {a.node(), b.node()}, extents.span(), a.dtype(), a.device());
+  return record(kMatmulOp, {a.node(), b.node()}, extents.span(), a.dtype(), a.device(),
+                attributes_of(precision, a.dtype()));
 }
 
 /// One matrix for every row of a batch is one larger product, where that needs no copy.
@@ -43,9 +60,7 @@ bool folds_into_rows(const Value& a, const Value& b) {
   return a.rank() > 2 && b.rank() == 2 && a.shape().is_contiguous(size_of(a.dtype()));
 }
 
-}  // namespace
-
-Value matmul(const Value& left, const Value& right) {
+Value matmul_at(const Value& left, const Value& right, MatmulPrecision precision) {
   check_same_device("matmul", left, right);
   if (left.rank() == 0 || right.rank() == 0) {
     throw ShapeError(fmt::format("[matmul] operands need at least one axis: {} @ {}",
@@ -68,14 +83,25 @@ Value matmul(const Value& left, const Value& right) {
     const std::int64_t rows_by_inner[] = {
         a->numel() / std::max<std::int64_t>(a.shape()[a.rank() - 1], 1), a.shape()[a.rank() - 1]};
     result = a->numel() == 0
-                 ? matrix_product(a, b)
-                 : reshape(matrix_product(reshape(a, rows_by_inner), b), extents.span());
+                 ? matrix_product(a, b, precision)
+                 : reshape(matrix_product(reshape(a, rows_by_inner), b, precision), extents.span());
   } else {
-    result = matrix_product(a, b);
+    result = matrix_product(a, b, precision);
   }
   if (vector_b) result = squeeze(result, -1);
   if (vector_a) result = squeeze(result, vector_b ? -1 : -2);
   return result;
+}
+
+}  // namespace
+
+void set_matmul_precision(MatmulPrecision precision) {
+  precision_now.store(precision, std::memory_order_relaxed);
+}
+MatmulPrecision matmul_precision() { return precision_now.load(std::memory_order_relaxed); }
+
+Value matmul(const Value& left, const Value& right) {
+  return matmul_at(left, right, matmul_precision());
 }
 
 }  // namespace vkml::graph

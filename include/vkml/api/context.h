@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vkml/core/device.h"
+#include "vkml/ops/functions.h"
 
 namespace vkml {
 
@@ -34,6 +35,12 @@ bool is_eager();
 /// recorded, so that a loop that never reads its result runs in bounded memory. 0: never.
 void set_depth_limit(std::uint32_t limit);
 std::uint32_t depth_limit();
+
+/// How f32 matrix products that are recorded from now on may be rounded: kHighest, the default, keeps
+/// f32's precision, kHigh about 17 bits where that is faster (matrix units; elsewhere no change).
+using graph::MatmulPrecision;
+using graph::matmul_precision;
+using graph::set_matmul_precision;
 
 struct DeviceDescription {
   Device device;

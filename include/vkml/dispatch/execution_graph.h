@@ -48,6 +48,7 @@ enum class KernelKind : std::uint8_t {
   /// No core: the program alone, over `space`; a map, or with reduce_dims > 0 a row reduction.
   kRegion,
   /// a (B0, B1, M, K) @ b (B0, B1, K, N), any strides; space (B0, B1, M, N).
+  /// attributes: none, or a graph::MatmulPrecision.
   kMatmul,
   /// input (N, C, H, W), weight (O, C/groups, KH, KW); space (N, O, OH, OW).
   /// attributes: stride h, w; padding h, w; dilation h, w; groups.

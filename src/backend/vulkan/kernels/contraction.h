@@ -39,6 +39,8 @@ struct ContractionProblem {
   ops::ScalarType type = ops::ScalarType::kF32;  // of the sums
   DType dtype = DType::kF32;                     // of the operands
   MatrixAccess a, b;
+  /// Parts of bf16 that f32 operands are cut into for matrix units: three hold all bits.
+  std::uint32_t parts = 3;
 };
 
 /// What is known of an operand along one of its two directions: offsets, coordinates.

@@ -37,8 +37,8 @@ constexpr std::uint32_t kRowsTogether = 16;
 /// Rows of matrices whose products of parts are in registers together.
 constexpr std::uint32_t kPartRows = 4;
 
-MatrixFormat format_of(DType dtype) {
-  if (dtype == DType::kF32) return {MatrixScalar::kBF16, 3, dtype};
+MatrixFormat format_of(DType dtype, std::uint32_t parts) {
+  if (dtype == DType::kF32) return {MatrixScalar::kBF16, parts, dtype};
   return {dtype == DType::kF16 ? MatrixScalar::kF16 : MatrixScalar::kBF16, 1, dtype};
 }
 
@@ -111,7 +111,7 @@ MatrixContraction::MatrixContraction(const Context& context, const Contraction& 
                                      const ContractionPlan& plan)
     : contraction_(contraction),
       plan_(plan),
-      format_(format_of(contraction.problem.dtype)),
+      format_(format_of(contraction.problem.dtype, contraction.problem.parts)),
       shader_(context, "contraction_matrix", {threads_of(plan.matrix, context.traits), 1, 1},
               contraction_touches(plan, context.kernel.core_type)),
       b_(shader_.builder()) {
@@ -363,11 +363,12 @@ void MatrixContraction::write_sums(Value row, Value column, Value sums) {
 }
 
 /// A strip of the subgroup's sums goes through shared memory of its own, where each invocation
-/// finds neighbours along n.
+/// finds neighbours along n. It keeps to its columns.
 void MatrixContraction::write_strip(std::uint32_t strip) {
   const std::uint32_t lanes = shader_.traits().subgroup_size;
   const std::uint32_t neighbours = output_->prefers_four() ? kVector : 1;
   const std::uint32_t row_length = subgroup_n() / neighbours;
+  const std::uint32_t rows_a_turn = std::max(lanes / row_length, 1u);
   const Value base = subgroup_ * (kEdge * strip_stride());
   for (std::uint32_t column = 0; column < matrices_n(); ++column) {
     store_matrix(memory_, sum_at(strip, column).load(), base + column * (kEdge / kVector),
@@ -375,18 +376,20 @@ void MatrixContraction::write_strip(std::uint32_t strip) {
   }
   b_.subgroup_barrier();
   const Value first_row = tile_.m + subgroup_row_ + strip * kEdge;
-  b_.for_range(b_.u32(0), b_.u32(kEdge * row_length / lanes), b_.u32(1), [&](Value turn) {
-    const Value place = turn * lanes + lane_;
-    const Value row = place / row_length;
-    const Value column = (place - row * row_length) * neighbours;
-    const Value vector = b_.bitcast(memory_.load(base + row * strip_stride() + column / kVector),
-                                    spirv::with_components(spirv::kFloat32, kVector));
-    Value sums = vector;
-    if (neighbours == 1) {
-      sums = b_.op(spv::Op::OpVectorExtractDynamic, spirv::kFloat32,
-                   {vector, column & (kVector - 1)});
+  const Value own_row = row_length < lanes ? lane_ / row_length : b_.u32(0);
+  const Value own_column = row_length < lanes ? lane_ % row_length : lane_;
+  b_.for_range(b_.u32(0), b_.u32(kEdge), b_.u32(rows_a_turn), [&](Value turn) {
+    const Value row = turn + own_row;
+    for (std::uint32_t step = 0; step < row_length; step += lanes) {
+      const Value column = (own_column + step) * neighbours;
+      const Value vector = base + row * strip_stride() + column / kVector;
+      const Value bits = neighbours == 1
+                             ? memory_.load_component(vector, column & (kVector - 1))
+                             : memory_.load(vector);
+      const Value sums = b_.bitcast(
+          bits, spirv::with_components(spirv::kFloat32, static_cast<int>(neighbours)));
+      write_sums(first_row + row, tile_.n + subgroup_column_ + column, sums);
     }
-    write_sums(first_row + row, tile_.n + subgroup_column_ + column, sums);
   });
   b_.subgroup_barrier();
 }

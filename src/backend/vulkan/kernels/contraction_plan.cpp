@@ -58,9 +58,9 @@ struct Candidate {
 };
 
 constexpr Candidate on_vector_units(RegisterTile tile, std::uint32_t threads_m,
-                                    std::uint32_t threads_n, double rate) {
+                                    std::uint32_t threads_n, double rate, double step_latency) {
   const double slots = 256.0 / (threads_m * threads_n);
-  return {ContractionEngine::kTiled, tile, threads_m, threads_n, {}, rate, slots, 0.6};
+  return {ContractionEngine::kTiled, tile, threads_m, threads_n, {}, rate, slots, step_latency};
 }
 constexpr Candidate on_matrix_units(MatrixTile tile, double rate, double slots,
                                     double step_latency) {
@@ -68,19 +68,24 @@ constexpr Candidate on_matrix_units(MatrixTile tile, double rate, double slots,
 }
 
 constexpr Candidate kVectorUnits[] = {
-    on_vector_units({8, 16}, 16, 8, 178e3),
-    on_vector_units({8, 8}, 8, 16, 169e3),
-    on_vector_units({8, 8}, 8, 8, 160e3),
-    on_vector_units({4, 4}, 8, 8, 80e3),
+    on_vector_units({8, 16}, 16, 8, 178e3, 0.6),
+    on_vector_units({8, 8}, 8, 16, 169e3, 0.6),
+    on_vector_units({8, 8}, 8, 8, 160e3, 0.45),
+    on_vector_units({4, 4}, 8, 8, 80e3, 0.2),
 };
 /// f32 as products of bf16 parts.
 constexpr Candidate kMatrixUnitsF32[] = {
     on_matrix_units({128, 128, 16, 2, 2}, 231e3, 2, 1.3),
-    on_matrix_units({64, 64, 16, 2, 2}, 190e3, 3, 0.65),
+    on_matrix_units({64, 64, 16, 2, 2}, 150e3, 2, 0.4),
+};
+/// The same with two parts, three products.
+constexpr Candidate kMatrixUnitsF32High[] = {
+    on_matrix_units({128, 128, 32, 2, 2}, 330e3, 2, 1.6),
+    on_matrix_units({64, 64, 32, 2, 2}, 220e3, 2, 0.6),
 };
 constexpr Candidate kMatrixUnits16[] = {
     on_matrix_units({128, 128, 64, 2, 2}, 1150e3, 2, 1.2),
-    on_matrix_units({64, 64, 64, 2, 2}, 800e3, 3, 0.85),
+    on_matrix_units({64, 64, 64, 2, 2}, 640e3, 3, 1.0),
 };
 
 bool fits(const Candidate& candidate, const DeviceTraits& traits) {
@@ -140,7 +145,9 @@ std::vector<Candidate> candidates_for(const ContractionProblem& problem, const D
            (access.kind == MatrixAccess::Kind::kThroughCopy && has_scratch);
   };
   if (!serves(problem.a) || !serves(problem.b) || problem.size.k == 0) return candidates;
-  if (problem.dtype == DType::kF32 && traits.has_matrix_bf16) add(kMatrixUnitsF32);
+  if (problem.dtype == DType::kF32 && traits.has_matrix_bf16) {
+    add(problem.parts == 3 ? kMatrixUnitsF32 : kMatrixUnitsF32High);
+  }
   const bool has_16 = problem.dtype == DType::kF16 ? traits.has_matrix_f16
                                                    : problem.dtype == DType::kBF16 &&
                                                          traits.has_matrix_bf16;

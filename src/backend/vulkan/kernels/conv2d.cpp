@@ -224,7 +224,7 @@ ContractionSize size_of(const dispatch::Kernel& kernel) {
 }
 
 ContractionProblem problem_of(const dispatch::Kernel& kernel) {
-  return {size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}};
+  return {size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}, 3};
 }
 
 ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel) {

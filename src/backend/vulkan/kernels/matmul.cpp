@@ -5,6 +5,7 @@
 #include "kernels/contraction.h"
 #include "kernels/kernels.h"
 #include "kernels/matrix_copy.h"
+#include "vkml/ops/functions.h"
 
 namespace vkml::vulkan {
 
@@ -94,7 +95,11 @@ bool may_use_matrix_units(const dispatch::Kernel& kernel, const DeviceTraits& tr
 
 ContractionProblem problem_of(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
   ContractionProblem problem{
-      size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}};
+      size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}, 3};
+  const bool is_high =
+      kernel.attributes.size() > 0 &&
+      kernel.attributes[0] == static_cast<std::int64_t>(graph::MatmulPrecision::kHigh);
+  if (is_high) problem.parts = 2;
   if (may_use_matrix_units(kernel, traits)) {
     problem.a = access_of(kernel, kA);
     problem.b = access_of(kernel, kB);

@@ -1,9 +1,11 @@
-// Copies matrices into rows padded with zeros to whole vectors. An invocation fills one group of
-// eight elements, which it reads one by one, and so may come from any strides. Bound: memory.
+// Copies matrices into rows padded with zeros to whole vectors. An invocation fills one word: an f32
+// or two elements of 16 bits, each read by itself, so that neighbours read and write neighbouring
+// memory whatever the rows' alignment. Bound: memory.
 #include "kernels/matrix_copy.h"
 
 #include <cstdlib>
 
+#include "kernels/conversions.h"
 #include "kernels/elements.h"
 
 namespace vkml::vulkan {
@@ -69,11 +71,13 @@ Dispatch generate_matrix_copy(const Context& context, const dispatch::Operand& o
   touches.scratch_element_bytes = static_cast<std::uint32_t>(size_of(copy.dtype));
   Shader shader(context, "matrix_copy", {kGroup, 1, 1}, touches);
   spirv::Builder& b = shader.builder();
-  const Elements source(shader, operand), target(shader, copy);
+  const Elements source(shader, operand);
+  const Shader::Base target = shader.base_of(shader.buffer_of(copy), copy.offset);
+  const auto in_word = static_cast<std::uint32_t>(4 / size_of(copy.dtype));
   const std::size_t row = row_axis(operand), other = 5 - row;
-  const std::int64_t count = copied_elements(operand) / kVectorElements;
-  const Value groups = shader.parameter(count);
-  const Value row_groups = shader.parameter(copy.extents[row] / kVectorElements);
+  const std::int64_t count = copied_elements(operand) / in_word;
+  const Value words = shader.parameter(count);
+  const Value row_words = shader.parameter(copy.extents[row] / in_word);
   const Value row_extent = shader.parameter(operand.extents[row]);
   const Value rows = shader.parameter(operand.extents[other]);
   const Value matrices = shader.stride_parameter(distinct(operand, 1));
@@ -84,25 +88,24 @@ Dispatch generate_matrix_copy(const Context& context, const dispatch::Operand& o
   const Value line_stride = shader.stride_parameter(operand.strides[other]);
   const Value step = shader.stride_parameter(operand.strides[row]);
 
-  const Value group = shader.global_index();
-  b.if_then(less(group, groups), [&] {
-    const Value line = group / row_groups;
-    const Value first = (group - line * row_groups) * kVectorElements;
+  const Value word = shader.global_index();
+  b.if_then(less(word, words), [&] {
+    const Value line = word / row_words;
+    const Value first = (word - line * row_words) * in_word;
     const Value matrix = line / rows;
     const Value outer = matrix / matrices;
     const Value start = outer * outer_stride + (matrix - outer * matrices) * matrix_stride +
                         (line - matrix * rows) * line_stride;
-    for (std::uint32_t half = 0; half < kVectorElements; half += 4) {
-      std::array<Value, 4> lanes;
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        const Value place = first + (half + i);
-        const Value is_inside = less(place, row_extent);
-        const Value value =
-            source.load(start + b.select(is_inside, place, b.u32(0)) * step);
-        lanes[i] = b.select(is_inside, value, b.constant(value.type, 0));
-      }
-      target.store4(group * kVectorElements + half, b.compose(lanes));
+    Value bits = b.u32(0);
+    for (std::uint32_t i = 0; i < in_word; ++i) {
+      const Value place = first + i;
+      const Value is_inside = less(place, row_extent);
+      const Value value = source.load(start + b.select(is_inside, place, b.u32(0)) * step);
+      const Value element =
+          b.select(is_inside, bits_of_value(operand.dtype, value), b.u32(0)) << (16 * i);
+      bits = i == 0 ? element : bits | element;
     }
+    shader.store(target, kWord, target.offset / in_word + word, bits);
   });
   return shader.finish(shader.groups_for((count + kGroup - 1) / kGroup));
 }

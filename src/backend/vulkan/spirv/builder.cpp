@@ -290,6 +290,17 @@ Value SharedArray::load(Value index) const {
   return {builder_, id, element_, false, 0};
 }
 
+Value SharedArray::load_component(Value index, Value component) const {
+  Module& module = builder_->module();
+  const Type type = with_components(element_, 1);
+  const Id type_id = module.type(type);
+  const Id pointer_type = module.pointer_type(spv::StorageClass::Workgroup, type_id);
+  const Id pointer = module.new_id(), id = module.new_id();
+  module.emit(Op::OpAccessChain, {pointer_type, pointer, pointer_, index.id, component.id});
+  emit_shared_access(module, Op::OpLoad, {type_id, id, pointer});
+  return {builder_, id, type, false, 0};
+}
+
 void SharedArray::store(Value index, Value value) const {
   const Id pointer = element_pointer(index);
   emit_shared_access(builder_->module(), Op::OpStore, {pointer, value.id});

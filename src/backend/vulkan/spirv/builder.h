@@ -53,6 +53,8 @@ class SharedArray {
   SharedArray(Builder& builder, Type element, std::uint32_t length);
   Value load(Value index) const;
   void store(Value index, Value value) const;
+  /// Of vectors: one component, by its number.
+  Value load_component(Value index, Value component) const;
   /// Of 32-bit integers: raises the element to `value`.
   void atomic_max(Value index, Value value) const;
   Id element_pointer(Value index) const;
