@@ -33,7 +33,7 @@ void bind_context(nb::module_& m) {
       },
       nb::arg("precision"),
       "How float32 matrix products that are recorded from now on may be rounded: \"highest\", the "
-      "default, keeps float32's precision; \"high\" keeps about 17 bits where a device is faster "
+      "default, keeps float32's precision; \"high\" keeps about 16 bits where a device is faster "
       "for it (matrix units; elsewhere nothing changes). Gradients follow their product.");
   m.def(
       "matmul_precision",

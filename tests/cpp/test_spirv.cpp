@@ -8,6 +8,8 @@
 #include <fstream>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "backend/vulkan/dispatch_list.h"
 #include "kernel_core_cases.h"
@@ -187,9 +189,7 @@ std::vector<KernelCase> matrix_unit_cases() {
   return cases;
 }
 
-TEST(Spirv, ProductsOnMatrixUnitsAreValid) {
-  expect_valid(matrix_unit_cases(), matrix_variants());
-}
+TEST(Spirv, ProductsOnMatrixUnitsAreValid) { expect_valid(matrix_unit_cases(), matrix_variants()); }
 
 TEST(Spirv, LargeProductsRunOnMatrixUnits) {
   for (const Variant& variant : matrix_variants()) {
@@ -203,6 +203,68 @@ TEST(Spirv, LargeProductsRunOnMatrixUnits) {
       EXPECT_TRUE(found);
     }
   }
+}
+
+std::vector<std::string> names_of(const KernelCase& test, const DeviceTraits& traits) {
+  const dispatch::ExecutionGraph graph = with_scratch(test.graph, traits);
+  std::vector<std::string> names;
+  for (const Dispatch& part : generate(graph.kernels[0], graph, traits)) {
+    names.push_back(part.code->name);
+  }
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Spirv, MatrixUnitsReadRowsThatStartAtVectors) {
+  const DeviceTraits traits = matrix_variants()[0].traits;
+  const oracle::MatmulLayout half{false, false, false, false, DType::kF16};
+  EXPECT_EQ(names_of(oracle::matmul_case({1, 1, 4096, 4096}, 4096, half), traits),
+            Names({"contraction_matrix"}));
+  EXPECT_EQ(names_of(oracle::matmul_case({1, 1, 4096, 4097}, 4096, half), traits),
+            Names({"matrix_copy", "contraction_matrix"}));
+  EXPECT_EQ(names_of(oracle::matmul_case({1, 1, 4096, 4096}, 4097, half), traits),
+            Names({"matrix_copy", "contraction_matrix"}));
+  EXPECT_EQ(names_of(oracle::matmul_case({1, 1, 4096, 4097}, 4097, half), traits),
+            Names({"matrix_copy", "matrix_copy", "contraction_matrix"}));
+  EXPECT_EQ(names_of(oracle::matmul_case({1, 1, 512, 512}, 8192, half), traits),
+            Names({"contraction_matrix", "contraction_epilogue"}));
+}
+
+TEST(Spirv, MatrixUnitsServeTheTypesThatTheyHave) {
+  const auto names = [](DType dtype, const DeviceTraits& traits) {
+    const oracle::MatmulLayout layout{false, false, false, false, dtype};
+    return names_of(oracle::matmul_case({1, 1, 2048, 2048}, 2048, layout), traits);
+  };
+  DeviceTraits traits = matrix_variants()[0].traits;
+  traits.has_matrix_bf16 = false;
+  EXPECT_EQ(names(DType::kF16, traits), Names({"contraction_matrix"}));
+  EXPECT_EQ(names(DType::kBF16, traits), Names({"contraction_tiled"}));
+  EXPECT_EQ(names(DType::kF32, traits), Names({"contraction_tiled"}));
+  EXPECT_EQ(names(DType::kI32, traits), Names({"contraction_direct"}));
+  traits.has_matrix_bf16 = true;
+  traits.has_storage16 = false;
+  EXPECT_EQ(names(DType::kF32, traits), Names({"contraction_tiled"}));
+}
+
+TEST(Spirv, HighPrecisionTakesFewerProducts) {
+  const DeviceTraits traits = matrix_variants()[0].traits;
+  constexpr std::uint32_t kMatrixMultiplyAdd = 4459;  // OpCooperativeMatrixMulAddKHR
+  const auto products = [&](const graph::Attributes& attributes) {
+    KernelCase test = oracle::matmul_case({1, 1, 2048, 2048}, 2048, {});
+    test.graph.kernels[0].attributes = attributes;
+    const dispatch::ExecutionGraph graph = with_scratch(test.graph, traits);
+    const auto words = generate(graph.kernels[0], graph, traits).at(0).code->words;
+    int count = 0;
+    for (std::size_t i = 5; i < words.size(); i += words[i] >> 16) {
+      count += (words[i] & 0xffffu) == kMatrixMultiplyAdd;
+    }
+    return count;
+  };
+  // 16 matrices for each 16 of k: six products and, after the loop, two for what is not finite;
+  // three and two, in steps of twice the length.
+  EXPECT_EQ(products({}), 16 * (6 + 2));
+  EXPECT_EQ(products({1}), 2 * 16 * (3 + 2));
 }
 
 std::vector<std::uint32_t> words_of(const KernelCase& test, const DeviceTraits& traits) {

@@ -43,6 +43,7 @@ ELSEWHERE = {
         "synchronize",
     },
     "test_autograd.py": {"grad"},
+    "test_matmul.py": {"matmul_precision", "set_matmul_precision"},
 }
 CREATION = {
     "arange",

@@ -36,10 +36,11 @@ bool is_eager();
 void set_depth_limit(std::uint32_t limit);
 std::uint32_t depth_limit();
 
-/// How f32 matrix products that are recorded from now on may be rounded: kHighest, the default, keeps
-/// f32's precision, kHigh about 17 bits where that is faster (matrix units; elsewhere no change).
-using graph::MatmulPrecision;
+/// How f32 matrix products that are recorded from now on may be rounded: kHighest, the default,
+/// keeps f32's precision, kHigh about 16 bits where that is faster (matrix units; elsewhere no
+/// change).
 using graph::matmul_precision;
+using graph::MatmulPrecision;
 using graph::set_matmul_precision;
 
 struct DeviceDescription {

@@ -99,7 +99,7 @@ Value sum_to(const Value& x, const Shape& shape);
 // --- matrix products, convolution, pooling (matmul.cpp, convolution.cpp, pooling.cpp)
 
 /// How f32 products may be rounded on the way: within f32's own rounding of each sum, or to about
-/// 17 bits, where the device is faster for it. Other types do not change.
+/// 16 bits, where the device is faster for it. Other types do not change.
 enum class MatmulPrecision : std::uint8_t { kHighest, kHigh };
 /// For products recorded from now on, in every thread; gradients are as precise as their product.
 void set_matmul_precision(MatmulPrecision precision);

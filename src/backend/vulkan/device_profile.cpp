@@ -321,12 +321,11 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
   traits.has_float16 = chain.small_types.shaderFloat16;
   traits.has_int8 = chain.small_types.shaderInt8;
   constexpr auto kAll = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;  // 16 bits alone may be set
-  traits.has_half_conversions = traits.has_float16 &&
-                                float_controls.denormBehaviorIndependence == kAll &&
-                                float_controls.roundingModeIndependence == kAll &&
-                                float_controls.shaderRoundingModeRTEFloat16 &&
-                                float_controls.shaderDenormPreserveFloat16 &&
-                                float_controls.shaderSignedZeroInfNanPreserveFloat16;
+  traits.has_half_conversions =
+      traits.has_float16 && float_controls.denormBehaviorIndependence == kAll &&
+      float_controls.roundingModeIndependence == kAll &&
+      float_controls.shaderRoundingModeRTEFloat16 && float_controls.shaderDenormPreserveFloat16 &&
+      float_controls.shaderSignedZeroInfNanPreserveFloat16;
   traits.has_storage8 = chain.storage8.storageBuffer8BitAccess;
   traits.has_storage16 = chain.storage16.storageBuffer16BitAccess;
   traits.has_subgroup_arithmetic =

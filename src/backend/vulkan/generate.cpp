@@ -24,9 +24,8 @@ dispatch::Kernel without_rounding_before_stores(dispatch::Kernel kernel) {
   for (std::size_t i = 0; i < kernel.stores.size(); ++i) {
     auto& output = kernel.program.outputs[i];
     const ops::Instruction& instruction = kernel.program.code[output];
-    const bool is_same_rounding =
-        instruction.op == ops::Opcode::kNarrow &&
-        static_cast<DType>(instruction.imm) == kernel.stores[i].dtype;
+    const bool is_same_rounding = instruction.op == ops::Opcode::kNarrow &&
+                                  static_cast<DType>(instruction.imm) == kernel.stores[i].dtype;
     if (is_same_rounding) output = instruction.a;
   }
   return kernel;

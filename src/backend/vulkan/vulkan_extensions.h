@@ -34,9 +34,8 @@ struct CooperativeMatrixProperties {
   std::uint32_t scope = 0;
 };
 
-using GetCooperativeMatrixProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice device,
-                                                            std::uint32_t* count,
-                                                            CooperativeMatrixProperties* properties);
+using GetCooperativeMatrixProperties = VkResult(VKAPI_PTR*)(
+    VkPhysicalDevice device, std::uint32_t* count, CooperativeMatrixProperties* properties);
 
 // VK_KHR_shader_bfloat16
 inline constexpr const char* kBFloat16Extension = "VK_KHR_shader_bfloat16";

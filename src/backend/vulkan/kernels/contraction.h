@@ -25,8 +25,8 @@ struct ContractionSize {
 /// operand.
 struct MatrixAccess {
   enum class Kind : std::uint8_t {
-    kNone,      // not at all
-    kVectors,   // as it lies
+    kNone,        // not at all
+    kVectors,     // as it lies
     kThroughCopy  // from a copy in scratch, whose rows start at vectors
   };
   Kind kind = Kind::kNone;
@@ -216,8 +216,8 @@ class ContractionOutput {
 
   /// Four neighbours along n, from `n` on; what lies past the result is left out.
   void write4(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sums);
-  /// One sum. Neighbouring invocations with neighbouring n do better with this one where rows of the
-  /// result do not start at a multiple of 4.
+  /// One sum. Neighbouring invocations with neighbouring n do better with this one where rows of
+  /// the result do not start at a multiple of 4.
   void write(const TilePosition& tile, spirv::Value m, spirv::Value n, spirv::Value sum);
   bool prefers_four() const { return uses_scratch_ || (four_in_row_ && rows_are_fours_); }
 

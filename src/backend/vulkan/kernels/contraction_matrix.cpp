@@ -12,9 +12,10 @@
 // as by devices that flush subnormal numbers.
 //
 // Sizes: 128 x 128 by four subgroups of 64 x 64, the largest that registers hold, steps of 64 (16
-// bits) or 16 (f32); 64 x 64 by four of 32 x 32 where those would leave the device idle. Sums of
-// whole tiles that only need storing go straight to memory, others reach the epilogue through strips
-// of shared memory. Bound: matrix units, and the way through registers into shared memory.
+// bits), 32 or 16 (f32 in two or three parts); 64 x 64 by four of 32 x 32 where those would leave
+// the device idle. Sums reach the epilogue through strips of shared memory: storing matrices
+// straight to memory changes what NVIDIA's compiler makes of the loop, and costs 5 to 10 %. Bound:
+// matrix units, and the way through registers into shared memory.
 #include <algorithm>
 
 #include "kernels/matrix_staging.h"
@@ -32,10 +33,9 @@ namespace {
 
 constexpr std::uint32_t kEdge = kMatrixEdge;
 constexpr std::uint32_t kVector = 4;  // f32 in 16 bytes
+constexpr MatrixType kSums{MatrixScalar::kF32, MatrixUse::kAccumulator, kEdge, kEdge};
 /// Rows of tiles that are walked together, so that what they share stays in the cache.
 constexpr std::uint32_t kRowsTogether = 16;
-/// Rows of matrices whose products of parts are in registers together.
-constexpr std::uint32_t kPartRows = 4;
 
 MatrixFormat format_of(DType dtype, std::uint32_t parts) {
   if (dtype == DType::kF32) return {MatrixScalar::kBF16, parts, dtype};
@@ -68,9 +68,6 @@ class MatrixContraction {
   void multiply_plain(std::uint32_t k, std::uint32_t part);
   void add_special();
   void sum();
-  bool may_store_matrices() const;
-  void store_matrices();
-  void write();
   void write_strip(std::uint32_t strip);
   void write_sums(Value row, Value column, Value sums);
 
@@ -94,10 +91,6 @@ class MatrixContraction {
   std::unique_ptr<MatrixStaging> a_, b_operand_;
   spirv::SharedArray memory_, found_special_;
   std::vector<MatrixVariable> sums_;
-  // Set where sums may be stored without the epilogue.
-  std::unique_ptr<Elements> stored_;
-  Coordinates stored_strides_;
-  Place place_;
   Value tiles_m_, tiles_n_, split_count_, span_, k_extent_;
   TilePosition tile_;
   Value begin_, end_, is_aligned_, subgroup_, lane_, subgroup_row_, subgroup_column_;
@@ -139,16 +132,6 @@ void MatrixContraction::open() {
   a_ = staging(*operands_.a, MatrixUse::kA, tile().m, size.m, output_->m_extent());
   b_operand_ = staging(*operands_.b, MatrixUse::kB, tile().n, size.n, output_->n_extent());
   is_aligned_ = logical_and(a_->is_aligned(), b_operand_->is_aligned());
-  if (may_store_matrices()) {
-    const dispatch::Kernel& kernel = shader_.context().kernel;
-    stored_ = std::make_unique<Elements>(shader_, kernel.stores[0]);
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      stored_strides_[axis] = kernel.space[axis] == 1
-                                  ? b_.u32(0)
-                                  : shader_.stride_parameter(kernel.stores[0].strides[axis]);
-    }
-    place_ = contraction_.open_place(shader_);
-  }
 
   const std::uint32_t staged = a_->shared_vectors() + b_operand_->shared_vectors();
   const std::uint32_t strips = subgroups() * kEdge * strip_stride();
@@ -166,8 +149,7 @@ void MatrixContraction::place_tile(Value group) {
   const Value band = in_matrix / band_size;
   const Value in_band = in_matrix - band * band_size;
   const Value rows_left = tiles_m_ - band * kRowsTogether;
-  const Value rows =
-      b_.select(less(rows_left, kRowsTogether), rows_left, b_.u32(kRowsTogether));
+  const Value rows = b_.select(less(rows_left, kRowsTogether), rows_left, b_.u32(kRowsTogether));
   const Value column = in_band / rows;
   tile_.m = (band * kRowsTogether + (in_band - column * rows)) * tile().m;
   tile_.n = column * tile().n;
@@ -227,31 +209,25 @@ void MatrixContraction::multiply_plain(std::uint32_t k, std::uint32_t part) {
 
 void MatrixContraction::multiply_parts(std::uint32_t k) {
   const std::uint32_t parts = format_.parts;
-  const MatrixType sum_type{MatrixScalar::kF32, MatrixUse::kAccumulator, kEdge, kEdge};
-  for (std::uint32_t first = 0; first < matrices_m(); first += kPartRows) {
-    const std::uint32_t rows = std::min(kPartRows, matrices_m() - first);
-    std::vector<std::vector<Matrix>> a(parts);
-    for (std::uint32_t part = 0; part < parts; ++part) {
-      for (std::uint32_t row = 0; row < rows; ++row) {
-        a[part].push_back(read_a(part, first + row, k));
-      }
-    }
-    for (std::uint32_t column = 0; column < matrices_n(); ++column) {
-      std::vector<Matrix> b;
-      for (std::uint32_t part = 0; part < parts; ++part) b.push_back(read_b(part, column, k));
-      std::vector<Matrix> step(rows, zero_matrix(b_, sum_type));
-      // The smallest products first.
-      for (std::uint32_t order = parts; order-- > 0;) {
-        for (std::uint32_t part = 0; part <= order; ++part) {
-          for (std::uint32_t row = 0; row < rows; ++row) {
-            step[row] = multiply_add(a[part][row], b[order - part], step[row]);
-          }
+  std::vector<std::vector<Matrix>> a(parts);
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    for (std::uint32_t row = 0; row < matrices_m(); ++row) a[part].push_back(read_a(part, row, k));
+  }
+  for (std::uint32_t column = 0; column < matrices_n(); ++column) {
+    std::vector<Matrix> b;
+    for (std::uint32_t part = 0; part < parts; ++part) b.push_back(read_b(part, column, k));
+    std::vector<Matrix> step(matrices_m(), zero_matrix(b_, kSums));
+    // The smallest products first.
+    for (std::uint32_t order = parts; order-- > 0;) {
+      for (std::uint32_t part = 0; part <= order; ++part) {
+        for (std::uint32_t row = 0; row < matrices_m(); ++row) {
+          step[row] = multiply_add(a[part][row], b[order - part], step[row]);
         }
       }
-      for (std::uint32_t row = 0; row < rows; ++row) {
-        const MatrixVariable& sum = sum_at(first + row, column);
-        sum.store(sum.load() + step[row]);
-      }
+    }
+    for (std::uint32_t row = 0; row < matrices_m(); ++row) {
+      const MatrixVariable& sum = sum_at(row, column);
+      sum.store(sum.load() + step[row]);
     }
   }
 }
@@ -282,10 +258,9 @@ void MatrixContraction::add_special() {
 }
 
 void MatrixContraction::sum() {
-  const MatrixType type{MatrixScalar::kF32, MatrixUse::kAccumulator, kEdge, kEdge};
   for (std::uint32_t i = 0; i < matrices_m() * matrices_n(); ++i) {
-    sums_.emplace_back(b_, type);
-    sums_.back().store(zero_matrix(b_, type));
+    sums_.emplace_back(b_, kSums);
+    sums_.back().store(zero_matrix(b_, kSums));
   }
   if (cuts()) {
     b_.if_then(equal(b_.local_index(), 0), [&] { found_special_.store(b_.u32(0), b_.u32(0)); });
@@ -304,54 +279,6 @@ void MatrixContraction::sum() {
     b_.workgroup_barrier();
   });
   if (cuts()) add_special();
-}
-
-/// Whether nothing is left to do with the sums but to store whole tiles, in rows of whole vectors.
-bool MatrixContraction::may_store_matrices() const {
-  const dispatch::Kernel& kernel = shader_.context().kernel;
-  const ContractionSize& size = contraction_.size();
-  if (plan_.uses_scratch || kernel.stores.size() != 1) return false;
-  const dispatch::Operand& store = kernel.stores[0];
-  if (kernel.program.code[kernel.program.outputs[0]].op != ops::Opcode::kCore ||
-      store.strides[3] != 1 || size.m % tile().m != 0 || size.n % tile().n != 0) {
-    return false;
-  }
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (kernel.space[axis] > 1 && store.strides[axis] % 8 != 0) return false;
-  }
-  return store.dtype == DType::kF32 || store.dtype == DType::kBF16 ||
-         (store.dtype == DType::kF16 && shader_.traits().has_half_conversions);
-}
-
-void MatrixContraction::store_matrices() {
-  const auto scalar = stored_->dtype() == DType::kF32    ? MatrixScalar::kF32
-                      : stored_->dtype() == DType::kF16 ? MatrixScalar::kF16
-                                                        : MatrixScalar::kBF16;
-  const auto elements_a_vector = static_cast<std::uint32_t>(16 / size_of(stored_->dtype()));
-  const Value stride = stored_strides_[2] / elements_a_vector;
-  shader_.guarded([&] {
-    for (std::uint32_t row = 0; row < matrices_m(); ++row) {
-      for (std::uint32_t column = 0; column < matrices_n(); ++column) {
-        const Coordinates at = place_(tile_.batch, tile_.m + subgroup_row_ + row * kEdge,
-                                      tile_.n + subgroup_column_ + column * kEdge);
-        Value index = at[3];
-        for (std::size_t axis = 0; axis < 3; ++axis) index = index + at[axis] * stored_strides_[axis];
-        store_matrix(convert(sum_at(row, column).load(), scalar), stored_->vector_pointer(index),
-                     stride);
-      }
-    }
-  });
-}
-
-void MatrixContraction::write() {
-  const auto write_strips = [&] {
-    for (std::uint32_t strip = 0; strip < matrices_m(); ++strip) write_strip(strip);
-  };
-  if (stored_) {
-    b_.if_else(stored_->is_vector_aligned(), [&] { store_matrices(); }, write_strips);
-  } else {
-    write_strips();
-  }
 }
 
 void MatrixContraction::write_sums(Value row, Value column, Value sums) {
@@ -383,11 +310,10 @@ void MatrixContraction::write_strip(std::uint32_t strip) {
     for (std::uint32_t step = 0; step < row_length; step += lanes) {
       const Value column = (own_column + step) * neighbours;
       const Value vector = base + row * strip_stride() + column / kVector;
-      const Value bits = neighbours == 1
-                             ? memory_.load_component(vector, column & (kVector - 1))
-                             : memory_.load(vector);
-      const Value sums = b_.bitcast(
-          bits, spirv::with_components(spirv::kFloat32, static_cast<int>(neighbours)));
+      const Value bits = neighbours == 1 ? memory_.load_component(vector, column & (kVector - 1))
+                                         : memory_.load(vector);
+      const Value sums =
+          b_.bitcast(bits, spirv::with_components(spirv::kFloat32, static_cast<int>(neighbours)));
       write_sums(first_row + row, tile_.n + subgroup_column_ + column, sums);
     }
   });
@@ -404,7 +330,7 @@ Dispatch MatrixContraction::generate() {
   const auto body = [&] {
     place_tile(group);
     sum();
-    write();
+    for (std::uint32_t strip = 0; strip < matrices_m(); ++strip) write_strip(strip);
   };
   if (group_count) {
     b_.if_then(less(group, group_count), body);

@@ -88,6 +88,9 @@ constexpr Candidate kMatrixUnits16[] = {
     on_matrix_units({64, 64, 64, 2, 2}, 640e3, 3, 1.0),
 };
 
+/// More than any of their tiles takes, in any layout of the operands.
+constexpr std::uint32_t kMatrixSharedBytes = 48 << 10;
+
 bool fits(const Candidate& candidate, const DeviceTraits& traits) {
   const std::uint32_t shared = 2 * kTiledDepth * (candidate.m() + candidate.n()) * 4;
   return candidate.threads_m * candidate.threads_n <= traits.max_workgroup_invocations &&
@@ -144,13 +147,16 @@ std::vector<Candidate> candidates_for(const ContractionProblem& problem, const D
     return access.kind == MatrixAccess::Kind::kVectors ||
            (access.kind == MatrixAccess::Kind::kThroughCopy && has_scratch);
   };
-  if (!serves(problem.a) || !serves(problem.b) || problem.size.k == 0) return candidates;
+  if (!serves(problem.a) || !serves(problem.b) || problem.size.k == 0 ||
+      traits.max_shared_bytes < kMatrixSharedBytes) {
+    return candidates;
+  }
   if (problem.dtype == DType::kF32 && traits.has_matrix_bf16) {
     add(problem.parts == 3 ? kMatrixUnitsF32 : kMatrixUnitsF32High);
   }
-  const bool has_16 = problem.dtype == DType::kF16 ? traits.has_matrix_f16
-                                                   : problem.dtype == DType::kBF16 &&
-                                                         traits.has_matrix_bf16;
+  const bool has_16 = problem.dtype == DType::kF16
+                          ? traits.has_matrix_f16
+                          : problem.dtype == DType::kBF16 && traits.has_matrix_bf16;
   if (has_16) add(kMatrixUnits16);
   return candidates;
 }

@@ -79,9 +79,8 @@ Elements::Elements(Shader& shader, const dispatch::Operand& operand)
   constexpr std::uint32_t kVectorBytes = 16;
   const auto four = static_cast<std::uint32_t>(4 * size_of(dtype_));
   is_aligned_ = alignment_of(shader, operand, base_, std::min(four, kVectorBytes));
-  is_vector_aligned_ = four >= kVectorBytes
-                           ? is_aligned_
-                           : alignment_of(shader, operand, base_, kVectorBytes);
+  is_vector_aligned_ =
+      four >= kVectorBytes ? is_aligned_ : alignment_of(shader, operand, base_, kVectorBytes);
 }
 
 Value Elements::bits_within_word(Value word, Value position) const {
@@ -174,10 +173,6 @@ Value Elements::load4(Value index) const {
 
 Value Elements::load_vector(Value index) const {
   return shader_->load_vector(base_, base_.offset + index);
-}
-
-spirv::Id Elements::vector_pointer(Value index) const {
-  return shader_->vector_pointer(base_, base_.offset + index);
 }
 
 void Elements::store4(Value index, Value value) const {

@@ -33,7 +33,6 @@ class Elements {
 
   /// The 16 bytes from element `index` on, a multiple of what they hold, where is_vector_aligned().
   spirv::Value load_vector(spirv::Value index) const;
-  spirv::Id vector_pointer(spirv::Value index) const;
   spirv::Value is_vector_aligned() const { return is_vector_aligned_; }
 
  private:

@@ -87,9 +87,10 @@ MatrixAccess access_of(const dispatch::Kernel& kernel, const Side& side) {
 /// Narrow stores without the device's help, and index checks, take atomics that the kernels of the
 /// matrix units do without.
 bool may_use_matrix_units(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
-  const bool checks = std::any_of(
-      kernel.program.code.begin(), kernel.program.code.end(),
-      [](const ops::Instruction& instruction) { return instruction.op == ops::Opcode::kCheckIndex; });
+  const bool checks = std::any_of(kernel.program.code.begin(), kernel.program.code.end(),
+                                  [](const ops::Instruction& instruction) {
+                                    return instruction.op == ops::Opcode::kCheckIndex;
+                                  });
   return !checks && traits.has_storage8 && traits.has_storage16;
 }
 
@@ -134,8 +135,7 @@ std::vector<Dispatch> generate_matmul(const Context& context) {
   contraction.four_in_row = true;
   const ContractionPlan plan =
       plan_contraction(contraction.problem, context.traits, kernel.scratch >= 0);
-  std::vector<Dispatch> dispatches =
-      copy_operands(context, contraction.problem, plan, kernel);
+  std::vector<Dispatch> dispatches = copy_operands(context, contraction.problem, plan, kernel);
   const Context changed{kernel, context.graph, context.traits};
   const auto open = [&](Shader& shader, const Side& side) {
     return strided_operand(shader, kernel.core_inputs[side.input], layout_of(kernel, side));

@@ -1,6 +1,6 @@
-// Copies matrices into rows padded with zeros to whole vectors. An invocation fills one word: an f32
-// or two elements of 16 bits, each read by itself, so that neighbours read and write neighbouring
-// memory whatever the rows' alignment. Bound: memory.
+// Copies matrices into rows padded with zeros to whole vectors. An invocation fills one word: an
+// f32 or two elements of 16 bits, each read by itself, so that neighbours read and write
+// neighbouring memory whatever the rows' alignment. Bound: memory.
 #include "kernels/matrix_copy.h"
 
 #include <cstdlib>
@@ -92,7 +92,8 @@ Dispatch generate_matrix_copy(const Context& context, const dispatch::Operand& o
   b.if_then(less(word, words), [&] {
     const Value line = word / row_words;
     const Value first = (word - line * row_words) * in_word;
-    const Value matrix = line / rows;
+    const bool is_one = distinct(operand, 0) * distinct(operand, 1) == 1;
+    const Value matrix = is_one ? b.u32(0) : line / rows;
     const Value outer = matrix / matrices;
     const Value start = outer * outer_stride + (matrix - outer * matrices) * matrix_stride +
                         (line - matrix * rows) * line_stride;
@@ -101,8 +102,8 @@ Dispatch generate_matrix_copy(const Context& context, const dispatch::Operand& o
       const Value place = first + i;
       const Value is_inside = less(place, row_extent);
       const Value value = source.load(start + b.select(is_inside, place, b.u32(0)) * step);
-      const Value element =
-          b.select(is_inside, bits_of_value(operand.dtype, value), b.u32(0)) << (16 * i);
+      const Value element = b.select(is_inside, bits_of_value(operand.dtype, value), b.u32(0))
+                            << (16 * i);
       bits = i == 0 ? element : bits | element;
     }
     shader.store(target, kWord, target.offset / in_word + word, bits);

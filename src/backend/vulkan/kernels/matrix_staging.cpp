@@ -20,8 +20,7 @@ Value splat(spirv::Builder& b, std::uint32_t bits) { return b.constant(kWord4, b
 Value upper_halves(const Value& low, const Value& high) {
   spirv::Builder& b = *low.builder;
   const auto pair = [&](const Value& words, int first) {
-    return (b.component(words, first) >> 16) |
-           (b.component(words, first + 1) & 0xffff0000u);
+    return (b.component(words, first) >> 16) | (b.component(words, first + 1) & 0xffff0000u);
   };
   const std::array<Value, 4> halves{pair(low, 0), pair(low, 2), pair(high, 0), pair(high, 2)};
   return b.compose(halves);
@@ -55,15 +54,16 @@ std::vector<Value> cut(std::array<Value, 2>& values, std::uint32_t parts) {
 }
 
 Value only_finite(Value values) {
-  return values.builder->select(is_finite(values), values, values.builder->constant(values.type, 0));
+  return values.builder->select(is_finite(values), values,
+                                values.builder->constant(values.type, 0));
 }
 
 /// The elements of f32 that are not finite, as bf16 in the upper half.
 Value special_bits(Value bits) {
   spirv::Builder& b = *bits.builder;
   const Value magnitude = bits & splat(b, 0x7fffffffu);
-  const Value quiet = b.select(less(splat(b, 0x7f800000u), magnitude), bits | splat(b, 0x400000u),
-                               bits);
+  const Value quiet =
+      b.select(less(splat(b, 0x7f800000u), magnitude), bits | splat(b, 0x400000u), bits);
   return b.select(less(magnitude, splat(b, 0x7f800000u)), splat(b, 0), quiet);
 }
 
@@ -104,8 +104,8 @@ void MatrixStaging::set_place(Value local, Value first_outer) {
   first_outer_ = first_outer;
   lines_ = operand_.lines();
   if (!is_inner_) {
-    start_ = lines_.first + clamped_vector(first_outer + column_ * kVector) +
-             row_ * lines_.inner_stride;
+    start_ =
+        lines_.first + clamped_vector(first_outer + column_ * kVector) + row_ * lines_.inner_stride;
   } else {
     start_ = lines_.first + column_ * kVector;
     if (shape_.whole_tiles) start_ = start_ + (first_outer + row_) * lines_.outer_stride;
@@ -224,8 +224,8 @@ MatrixStaging::Group MatrixStaging::group_in_memory(Value pass, Value k, Value e
     const Value inner = k + (is_inner_ ? column : row);
     const Value outer = clamped(first_outer_ + (is_inner_ ? row : column));
     const Value is_inside = shape_.whole_steps ? b_.boolean(true) : less(inner, end);
-    const Value value =
-        operand_.load(operand_.outer(outer), operand_.inner(b_.select(is_inside, inner, b_.u32(0))));
+    const Value value = operand_.load(operand_.outer(outer),
+                                      operand_.inner(b_.select(is_inside, inner, b_.u32(0))));
     elements[i] = b_.select(is_inside, value, b_.constant(value.type, 0));
   }
   return {b_.compose(std::span(elements).first(4)), b_.compose(std::span(elements).last(4))};

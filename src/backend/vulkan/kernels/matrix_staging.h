@@ -1,9 +1,9 @@
 // One operand's way from memory into shared memory, where the matrix engine's subgroups read it.
 //
 // A step's tile lies there as rows of 16-byte vectors, eight 16-bit elements each, in the direction
-// in which memory is dense; each row is padded by one vector, so that the rows of a matrix fall into
-// different banks. f32 is cut on its way into parts: bf16 values that add up to it. Each part has a
-// tile of its own.
+// in which memory is dense; each row is padded by one vector, so that the rows of a matrix fall
+// into different banks. f32 is cut on its way into parts: bf16 values that add up to it. Each part
+// has a tile of its own.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ namespace vkml::vulkan {
 /// What the matrix units multiply.
 struct MatrixFormat {
   spirv::MatrixScalar scalar = spirv::MatrixScalar::kBF16;
-  std::uint32_t parts = 1;  // of an element: more than 1 for f32
+  std::uint32_t parts = 1;    // of an element: more than 1 for f32
   DType dtype = DType::kF32;  // in memory
 };
 
@@ -60,8 +60,8 @@ class MatrixStaging {
   spirv::Matrix read(std::uint32_t part, spirv::Value outer, std::uint32_t k) const;
 
  private:
-  using Group = std::array<spirv::Value, 2>;    // eight f32
-  using Words = std::vector<spirv::Value>;      // one vector for each part
+  using Group = std::array<spirv::Value, 2>;  // eight f32
+  using Words = std::vector<spirv::Value>;    // one vector for each part
   using Cut = std::function<Words(const Group&)>;
 
   std::uint32_t row_vectors() const { return (is_inner_ ? shape_.depth : shape_.tile) / 8; }

@@ -288,13 +288,9 @@ Value Shader::load(const Base& base, Type unit, Value index) {
   return load_from(pointer_to(base, unit, index), unit);
 }
 
-Id Shader::vector_pointer(const Base& base, Value element) {
-  const std::uint32_t bytes = buffers_[static_cast<std::size_t>(base.buffer)].element_bytes;
-  return pointer_to(base, kWord4, element, bytes);
-}
-
 Value Shader::load_vector(const Base& base, Value element) {
-  return load_from(vector_pointer(base, element), kWord4);
+  const std::uint32_t bytes = buffers_[static_cast<std::size_t>(base.buffer)].element_bytes;
+  return load_from(pointer_to(base, kWord4, element, bytes), kWord4);
 }
 
 void Shader::store(const Base& base, Type unit, Value index, Value value) {

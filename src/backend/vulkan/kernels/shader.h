@@ -86,7 +86,6 @@ class Shader {
   void store(const Base& base, spirv::Type unit, spirv::Value index, spirv::Value value);
   /// Reads the 16 bytes from an element on, of which the buffer's 16-byte vectors begin one there.
   spirv::Value load_vector(const Base& base, spirv::Value element);
-  spirv::Id vector_pointer(const Base& base, spirv::Value element);
   /// Clears `mask` in a word and sets `bits`, atomically.
   void replace_bits(const Base& base, spirv::Value index, spirv::Value mask, spirv::Value bits);
 

@@ -76,8 +76,8 @@ class Builder {
 
   Module& module() { return module_; }
 
-  /// Lets conversions between f32 and f16 be the device's: rounded to nearest even, with subnormals,
-  /// infinities and NaN, as its float controls promise.
+  /// Lets conversions between f32 and f16 be the device's: rounded to nearest even, with
+  /// subnormals, infinities and NaN, as its float controls promise.
   void use_half_conversions();
   bool has_half_conversions() const { return has_half_conversions_; }
 

@@ -87,26 +87,6 @@ void store_matrix(const SharedArray& memory, Matrix matrix, Value first, std::ui
                         {pointer, matrix.id, layout_id, stride_id, kShared});
 }
 
-void store_matrix(Matrix matrix, Id pointer, Value stride) {
-  Builder& builder = *matrix.builder;
-  constexpr std::uint32_t kVectorBytes = 16;
-  const Id layout_id = builder.u32(static_cast<std::uint32_t>(MatrixLayout::kRowMajor)).id;
-  builder.module().emit(
-      Op::OpCooperativeMatrixStoreKHR,
-      {pointer, matrix.id, layout_id, stride.id,
-       static_cast<std::uint32_t>(spv::MemoryAccessMask::Aligned), kVectorBytes});
-}
-
-Matrix convert(Matrix matrix, MatrixScalar scalar) {
-  if (matrix.type.scalar == scalar) return matrix;
-  Builder& builder = *matrix.builder;
-  MatrixType type = matrix.type;
-  type.scalar = scalar;
-  const Id id = builder.module().new_id();
-  builder.module().emit(Op::OpFConvert, {type_id(builder, type), id, matrix.id});
-  return {&builder, id, type};
-}
-
 Matrix multiply_add(Matrix a, Matrix b, Matrix sum) {
   Module& module = sum.builder->module();
   const Id id = module.new_id();

@@ -46,10 +46,6 @@ Matrix load_matrix(const SharedArray& memory, MatrixType type, Value first, std:
                    MatrixLayout layout);
 /// Row-major.
 void store_matrix(const SharedArray& memory, Matrix matrix, Value first, std::uint32_t stride);
-/// To another type of elements, rounded to nearest even.
-Matrix convert(Matrix matrix, MatrixScalar scalar);
-/// Row-major, through a pointer to 16-byte vectors of memory; `stride` counts those.
-void store_matrix(Matrix matrix, Id pointer, Value stride);
 /// a * b + sum. Devices add the products in an order, and with a rounding, of their own.
 Matrix multiply_add(Matrix a, Matrix b, Matrix sum);
 /// Element by element, rounded to nearest.

@@ -246,8 +246,7 @@ std::vector<std::uint32_t> Module::assemble(std::array<std::uint32_t, 3> local_s
          {function, static_cast<std::uint32_t>(spv::ExecutionMode::LocalSize), local_size[0],
           local_size[1], local_size[2]});
   for (const auto& [mode, operand] : modes_) {
-    append(words, spv::Op::OpExecutionMode,
-           {function, static_cast<std::uint32_t>(mode), operand});
+    append(words, spv::Op::OpExecutionMode, {function, static_cast<std::uint32_t>(mode), operand});
   }
   words.insert(words.end(), decorations_.begin(), decorations_.end());
   words.insert(words.end(), declarations_.begin(), declarations_.end());

@@ -19,7 +19,16 @@ namespace vkml::vulkan::spirv {
 using Id = std::uint32_t;
 
 /// Integers have no sign: the instruction that uses one decides how it reads the bits.
-enum class Scalar : std::uint8_t { kBool, kInt8, kInt16, kInt32, kInt64, kFloat32, kFloat64, kFloat16 };
+enum class Scalar : std::uint8_t {
+  kBool,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFloat32,
+  kFloat64,
+  kFloat16
+};
 
 struct Type {
   Scalar scalar = Scalar::kInt32;
