@@ -15,7 +15,7 @@ optional=(dataset-fashion-mnist)
 groups=(build runtime examples)
 for group in "$@"; do
   case "$group" in
-    test) system+=(mesa-vulkan-drivers vulkan-validationlayers) ;;
+    test) system+=(mesa-vulkan-drivers vulkan-validationlayers zlib1g-dev) ;;
     peers) system+=(libbenchmark-dev) ;;
     lint) ;;
     *)

@@ -18,3 +18,21 @@ execute_process(COMMAND "${WORK_DIR}/build/uses_vkml" OUTPUT_VARIABLE output
 if(NOT output STREQUAL "1.000 -2.000 3.000 ")
   message(FATAL_ERROR "uses_vkml printed \"${output}\"")
 endif()
+
+# The examples are such a project too.
+set(examples "${CMAKE_CURRENT_LIST_DIR}/../../examples/cpp")
+run("${CMAKE_COMMAND}" -S "${examples}" -B "${WORK_DIR}/examples" -G Ninja
+    "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
+run("${CMAKE_COMMAND}" --build "${WORK_DIR}/examples")
+execute_process(COMMAND "${WORK_DIR}/examples/mlp" --data /nowhere RESULT_VARIABLE result
+                ERROR_VARIABLE error)
+if(result EQUAL 0 OR NOT error MATCHES "cannot open /nowhere")
+  message(FATAL_ERROR "mlp without data ended with ${result} and said \"${error}\"")
+endif()
+if(EXISTS /usr/share/datasets/fashion-mnist)
+  execute_process(COMMAND "${WORK_DIR}/examples/mlp" --epochs 1 OUTPUT_VARIABLE output
+                  COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT output MATCHES "test accuracy: 8[0-9]\\.[0-9] %")
+    message(FATAL_ERROR "mlp printed \"${output}\"")
+  endif()
+endif()
