@@ -24,6 +24,10 @@ void bind_operators(nb::class_<Tensor>& tensor);
 void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_structure(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_products(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_arrangement(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_ordering(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_selection(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_networks(nb::module_& m);
 void bind_creation(nb::module_& m);
 void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor);
@@ -49,6 +53,10 @@ Extents extents_from(nb::handle object);
 Pair pair_from(const char* op, const char* name, nb::handle object);
 
 Index index_from(nb::handle object);
+/// Whether an index holds tensors, arrays or lists, which select by data.
+bool is_advanced_index(nb::handle object);
+/// Such an index; what is no tensor becomes one on `device`.
+std::vector<AdvancedPart> advanced_index_from(nb::handle object, Device device);
 
 /// Python's own numbers as a tensor's elements: nested lists, tuples, numbers, arrays, buffers.
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device);

@@ -29,27 +29,80 @@ void bind_networks(nb::module_& m) {
   m.def(
       "max_pool2d",
       [](const Tensor& input, nb::handle kernel, nb::handle stride, nb::handle padding,
-         nb::handle dilation) {
+         nb::handle dilation, bool ceil_mode) {
         const Pair size = pair_from("max_pool2d", "kernel_size", kernel);
         return max_pool2d(input, size,
                           stride.is_none() ? size : pair_from("max_pool2d", "stride", stride),
                           pair_from("max_pool2d", "padding", padding),
-                          pair_from("max_pool2d", "dilation", dilation));
+                          pair_from("max_pool2d", "dilation", dilation), ceil_mode);
       },
       nb::arg("input"), nb::arg("kernel_size"), nb::arg("stride") = nb::none(),
-      nb::arg("padding") = 0, nb::arg("dilation") = 1,
-      "The largest of each window; padding never wins.");
+      nb::arg("padding") = 0, nb::arg("dilation") = 1, nb::arg("ceil_mode") = false,
+      "The largest of each window; padding never wins. With ceil_mode a last window may reach past "
+      "the padding.");
+  m.def(
+      "max_pool2d_with_indices",
+      [](const Tensor& input, nb::handle kernel, nb::handle stride, nb::handle padding,
+         nb::handle dilation, bool ceil_mode) {
+        const Pair size = pair_from("max_pool2d", "kernel_size", kernel);
+        const Ranked found = max_pool2d_with_indices(
+            input, size, stride.is_none() ? size : pair_from("max_pool2d", "stride", stride),
+            pair_from("max_pool2d", "padding", padding),
+            pair_from("max_pool2d", "dilation", dilation), ceil_mode);
+        return nb::make_tuple(found.values, found.indices);
+      },
+      nb::arg("input"), nb::arg("kernel_size"), nb::arg("stride") = nb::none(),
+      nb::arg("padding") = 0, nb::arg("dilation") = 1, nb::arg("ceil_mode") = false,
+      "max_pool2d with the positions row * width + column of the (first) largest, as int32.");
+  m.def(
+      "conv_transpose2d",
+      [](const Tensor& input, const Tensor& weight, std::optional<Tensor> bias, nb::handle stride,
+         nb::handle padding, nb::handle output_padding, std::int64_t groups, nb::handle dilation) {
+        const char* op = "conv_transpose2d";
+        return conv_transpose2d(input, weight, bias.value_or(Tensor()),
+                                pair_from(op, "stride", stride), pair_from(op, "padding", padding),
+                                pair_from(op, "output_padding", output_padding), groups,
+                                pair_from(op, "dilation", dilation));
+      },
+      nb::arg("input"), nb::arg("weight"), nb::arg("bias") = nb::none(), nb::arg("stride") = 1,
+      nb::arg("padding") = 0, nb::arg("output_padding") = 0, nb::arg("groups") = 1,
+      nb::arg("dilation") = 1,
+      "The gradient of conv2d as an operator: (N, C, H, W) with (C, O / groups, KH, KW).");
+  m.def(
+      "unfold",
+      [](const Tensor& input, nb::handle kernel, nb::handle dilation, nb::handle padding,
+         nb::handle stride) {
+        return unfold(input, pair_from("unfold", "kernel_size", kernel),
+                      pair_from("unfold", "dilation", dilation),
+                      pair_from("unfold", "padding", padding),
+                      pair_from("unfold", "stride", stride));
+      },
+      nb::arg("input"), nb::arg("kernel_size"), nb::arg("dilation") = 1, nb::arg("padding") = 0,
+      nb::arg("stride") = 1, "Windows of (N, C, H, W) as columns (N, C * KH * KW, windows).");
+  m.def(
+      "fold",
+      [](const Tensor& input, nb::handle output_size, nb::handle kernel, nb::handle dilation,
+         nb::handle padding, nb::handle stride) {
+        return fold(input, pair_from("fold", "output_size", output_size),
+                    pair_from("fold", "kernel_size", kernel),
+                    pair_from("fold", "dilation", dilation), pair_from("fold", "padding", padding),
+                    pair_from("fold", "stride", stride));
+      },
+      nb::arg("input"), nb::arg("output_size"), nb::arg("kernel_size"), nb::arg("dilation") = 1,
+      nb::arg("padding") = 0, nb::arg("stride") = 1,
+      "The sum of columns (N, C * KH * KW, windows) where their windows lie in an image.");
   m.def(
       "avg_pool2d",
       [](const Tensor& input, nb::handle kernel, nb::handle stride, nb::handle padding,
-         bool count_include_pad) {
+         bool count_include_pad, bool ceil_mode) {
         const Pair size = pair_from("avg_pool2d", "kernel_size", kernel);
         return avg_pool2d(input, size,
                           stride.is_none() ? size : pair_from("avg_pool2d", "stride", stride),
-                          pair_from("avg_pool2d", "padding", padding), count_include_pad);
+                          pair_from("avg_pool2d", "padding", padding), count_include_pad, ceil_mode);
       },
       nb::arg("input"), nb::arg("kernel_size"), nb::arg("stride") = nb::none(),
-      nb::arg("padding") = 0, nb::arg("count_include_pad") = true, "The mean of each window.");
+      nb::arg("padding") = 0, nb::arg("count_include_pad") = true, nb::arg("ceil_mode") = false,
+      "The mean of each window; with ceil_mode a last window may reach past the padding.");
   m.def("embedding", &embedding, nb::arg("input"), nb::arg("weight"),
         "Rows of `weight` at integer positions.");
   m.def("dropout", &dropout, nb::arg("input"), nb::arg("p") = 0.5, nb::arg("training") = true,

@@ -1,20 +1,12 @@
 // Views, assembly, reductions and indexing: functions and methods.
 
 #include <algorithm>
+#include <functional>
 
-#include "common.h"
+#include "define.h"
 
 namespace vkml::python {
 namespace {
-
-/// Defines a function and the method of the same name from one callable whose first argument is the
-/// tensor.
-template <typename Function, typename... Extra>
-void def_both(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Function function,
-              const Extra&... extra) {
-  m.def(name, function, nb::arg("input"), extra...);
-  tensor.def(name, function, extra...);
-}
 
 using Reduce = Tensor (*)(const Tensor&, const Extents&, bool);
 
@@ -75,8 +67,9 @@ void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
     return [root](const Tensor& x, nb::handle dim, double correction, bool keepdim, nb::handle axis,
                   bool keepdims, nb::handle unbiased) {
       const double degrees = unbiased.is_none() ? correction : (nb::cast<bool>(unbiased) ? 1 : 0);
-      const Tensor v = var(x, axes_from("var", dim, axis), keepdim || keepdims, degrees);
-      return root ? sqrt(v) : v;
+      const Extents axes = axes_from(root ? "std" : "var", dim, axis);
+      return root ? standard_deviation(x, axes, keepdim || keepdims, degrees)
+                  : var(x, axes, keepdim || keepdims, degrees);
     };
   };
   for (const bool root : {false, true}) {
@@ -139,8 +132,19 @@ void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def_prop_ro("T", reversed, "Axes in reverse order; a view.");
   tensor.def_prop_ro(
       "mT", [](const Tensor& x) { return transpose(x, -1, -2); }, "The last two axes exchanged.");
-  def_both(m, tensor, "squeeze", &squeeze, nb::arg("dim") = nb::none(),
-           "Drops an axis of extent 1, or all of them.");
+  def_both(
+      m, tensor, "squeeze",
+      [](const Tensor& x, nb::handle dim, nb::handle axis) {
+        Extents axes = axes_from("squeeze", dim, axis);
+        if (axes.empty()) return squeeze(x);
+        for (std::int64_t& a : axes) a = normalize_axis("squeeze", a, x.rank());
+        std::sort(axes.begin(), axes.end(), std::greater<>());
+        Tensor result = x;
+        for (const std::int64_t a : axes) result = squeeze(result, a);
+        return result;
+      },
+      nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
+      "Drops axes of extent 1: those named, or all of them.");
   def_both(m, tensor, "unsqueeze", &unsqueeze, nb::arg("dim"), "Adds an axis of extent 1.");
   def_both(m, tensor, "flatten", &flatten, nb::arg("start_dim") = 0, nb::arg("end_dim") = -1,
            "Merges axes.");
@@ -169,6 +173,14 @@ void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def(
       "clone", [](const Tensor& x) { return to_copy(x); },
       "A copy of its own, with the gradient passed on.");
+}
+
+PadMode pad_mode_from(const std::string& name) {
+  if (name == "reflect") return PadMode::kReflect;
+  if (name == "replicate") return PadMode::kReplicate;
+  if (name == "circular") return PadMode::kCircular;
+  throw ArgumentError("[pad] mode '" + name +
+                      "' is not 'constant', 'reflect', 'replicate' or 'circular'");
 }
 
 void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
@@ -228,8 +240,6 @@ void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
   m.def(
       "pad",
       [](const Tensor& x, nb::handle pad_sizes, const std::string& mode, double value) {
-        if (mode != "constant")
-          throw UnsupportedError("[pad] mode '" + mode + "' is not available; use 'constant'");
         const Extents flat = extents_from(pad_sizes);
         if (flat.size() % 2 != 0 || flat.size() / 2 > static_cast<std::size_t>(x.rank())) {
           throw ArgumentError("[pad] needs a pair for each of the last axes, at most " +
@@ -239,10 +249,12 @@ void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
         for (std::size_t i = 0; i < flat.size() / 2; ++i) {
           amounts[amounts.size() - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
         }
-        return pad(x, amounts, value);
+        if (mode == "constant") return pad(x, amounts, value);
+        return pad_from_inside(x, amounts, pad_mode_from(mode));
       },
       nb::arg("input"), nb::arg("pad"), nb::arg("mode") = "constant", nb::arg("value") = 0.0,
-      "Padding, last axis first: (left, right, top, bottom, ...). Negative amounts crop.");
+      "Padding, last axis first: (left, right, top, bottom, ...), with a number or, by mode "
+      "'reflect', 'replicate' or 'circular', from the tensor itself. Negative amounts crop.");
 }
 
 void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor) {
@@ -282,7 +294,6 @@ void bind_structure(nb::module_& m, nb::class_<Tensor>& tensor) {
         "Matrix product with NumPy's rule for ranks 1 to 4.");
   tensor.def("matmul", &matmul, nb::arg("other"),
              "Matrix product with NumPy's rule for ranks 1 to 4.");
-  tensor.def("mm", &matmul, nb::arg("other"), "matmul.");
 }
 
 }  // namespace vkml::python

@@ -33,23 +33,20 @@ nb::object number_of(const Tensor& tensor) {
   return nb::int_(value);
 }
 
-/// x[integer tensor] picks slices along axis 0.
-bool is_tensor_index(nb::handle index) { return nb::isinstance<Tensor>(index); }
-
 Tensor get_item(const Tensor& self, nb::handle index) {
-  if (is_tensor_index(index)) {
-    const Tensor positions = nb::cast<Tensor>(index);
-    if (positions.dtype() == DType::kBool) {
-      throw UnsupportedError(
-          "[getitem] boolean masks have a result of unknown extent; use where()");
-    }
-    return take(self, positions, 0);
+  if (is_advanced_index(index)) {
+    return get_advanced(self, advanced_index_from(index, self.device()));
   }
   return self.index(index_from(index));
 }
 
 void set_item(Tensor& self, nb::handle index, nb::handle value) {
-  self.index_put_(index_from(index), operand_from(value, "setitem"));
+  const Tensor given = operand_from(value, "setitem");
+  if (is_advanced_index(index)) {
+    set_advanced(self, advanced_index_from(index, self.device()), given);
+  } else {
+    self.index_put_(index_from(index), given);
+  }
 }
 
 void check_truth(const Tensor& self) {
@@ -244,6 +241,10 @@ void bind_tensor(nb::module_& m) {
 
   bind_elementwise(m, tensor);
   bind_structure(m, tensor);
+  bind_products(m, tensor);
+  bind_arrangement(m, tensor);
+  bind_ordering(m, tensor);
+  bind_selection(m, tensor);
   bind_interop(m, tensor);
 }
 

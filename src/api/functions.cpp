@@ -265,14 +265,17 @@ graph::Pool2dParameters pool_parameters(Pair kernel, Pair stride, Pair padding) 
 }
 }  // namespace
 
-Tensor max_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding, Pair dilation) {
+Tensor max_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding, Pair dilation,
+                  bool ceil_mode) {
   graph::Pool2dParameters parameters = pool_parameters(kernel, stride, padding);
+  parameters.ceil_mode = ceil_mode;
   parameters.dilation = dilation;
   return record(graph::max_pool2d(input.value(), parameters));
 }
 Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding,
-                  bool count_include_pad) {
+                  bool count_include_pad, bool ceil_mode) {
   graph::Pool2dParameters parameters = pool_parameters(kernel, stride, padding);
+  parameters.ceil_mode = ceil_mode;
   parameters.count_include_pad = count_include_pad;
   return record(graph::avg_pool2d(input.value(), parameters));
 }

@@ -20,8 +20,8 @@ using ops::ScalarType;
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 KernelKind kernel_kind(ops::CoreKind kind) {
-  static_assert(static_cast<int>(KernelKind::kScatterAdd) ==
-                static_cast<int>(ops::CoreKind::kScatterAdd) + 1);
+  static_assert(static_cast<int>(KernelKind::kSearchSorted) ==
+                static_cast<int>(ops::CoreKind::kSearchSorted) + 1);
   return static_cast<KernelKind>(static_cast<int>(kind) + 1);
 }
 
@@ -171,13 +171,7 @@ class Emitter {
 
   Expr core(int position, const Node& node) {
     kernel_.kind = kernel_kind(static_cast<ops::CoreKind>(node.op().id));
-    kernel_.attributes = node.attributes();
-    if (kernel_.kind == KernelKind::kGather || kernel_.kind == KernelKind::kScatterAdd) {
-      const int rank = node.source(0)->shape().rank();
-      const int axis = static_cast<int>(node.attributes()[0]);
-      kernel_.attributes = {axis + kMaxDims - rank,
-                            context_.add_site(node.op().name, node.source(0)->shape()[axis])};
-    }
+    kernel_.attributes = core_attributes(node);
     for (const int source : schedule_.sources_of(position)) {
       kernel_.core_inputs.push_back(core_operand(source, position));
     }
@@ -185,6 +179,27 @@ class Emitter {
     kernel_.core_type = ops::compute_type(node.dtype());
     const Expr value(&builder_, builder_.emit({Opcode::kCore, kernel_.core_type, 0, 0, 0, 0}));
     return ops::narrow(value, node.dtype());
+  }
+
+  /// The node's attributes with the axis of the padded rank, and the site where indices fail.
+  graph::Attributes core_attributes(const Node& node) {
+    const graph::Attributes& given = node.attributes();
+    const auto padded_axis = [&] { return given[0] + kMaxDims - node.source(0)->shape().rank(); };
+    const auto site = [&] {
+      return context_.add_site(node.op().name,
+                               node.source(0)->shape()[static_cast<int>(given[0])]);
+    };
+    switch (kernel_.kind) {
+      case KernelKind::kGather:
+        return {padded_axis(), site()};
+      case KernelKind::kScatter:
+        return {padded_axis(), site(), given[1]};
+      case KernelKind::kScan:
+      case KernelKind::kArgSort:
+        return {padded_axis(), given[1]};
+      default:
+        return given;
+    }
   }
 
   Operand core_operand(int source, int) {

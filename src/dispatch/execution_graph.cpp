@@ -18,8 +18,11 @@ const char* name_of(KernelKind kind) {
                                     "avg_pool2d",
                                     "avg_pool2d_gradient",
                                     "gather",
-                                    "scatter_add"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(KernelKind::kScatterAdd) + 1);
+                                    "scatter",
+                                    "scan",
+                                    "argsort",
+                                    "searchsorted"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(KernelKind::kSearchSorted) + 1);
   return kNames[static_cast<int>(kind)];
 }
 

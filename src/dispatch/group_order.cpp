@@ -133,7 +133,7 @@ class GroupOrder {
       return node.family() == graph::Family::kCheck ||
              (node.family() == graph::Family::kCore &&
               (node.op().id == static_cast<int>(ops::CoreKind::kGather) ||
-               node.op().id == static_cast<int>(ops::CoreKind::kScatterAdd)));
+               node.op().id == static_cast<int>(ops::CoreKind::kScatter)));
     });
   }
 

@@ -62,7 +62,56 @@ Value weight_gradient(const Value& input, const Value& gradient, Axes extents,
                 gradient.device(), attributes);
 }
 
+void check_parameters(const char* op, const Conv2dParameters& p) {
+  const bool positive = p.groups > 0 && p.stride[0] > 0 && p.stride[1] > 0 && p.dilation[0] > 0 &&
+                        p.dilation[1] > 0 && p.padding[0] >= 0 && p.padding[1] >= 0;
+  if (positive) return;
+  throw ArgumentError(fmt::format(
+      "[{}] stride ({}, {}), dilation ({}, {}) and groups {} must be positive, padding ({}, {}) "
+      "not negative",
+      op, p.stride[0], p.stride[1], p.dilation[0], p.dilation[1], p.groups, p.padding[0],
+      p.padding[1]));
+}
+
 }  // namespace
+
+Value conv_transpose2d(const Value& input_given, const Value& weight_given,
+                       const Conv2dParameters& p, std::array<std::int64_t, 2> output_padding) {
+  check_same_device("conv_transpose2d", input_given, weight_given);
+  const DType dtype = promote(input_given.dtype(), weight_given.dtype());
+  if (!is_floating(dtype)) {
+    throw DTypeError(fmt::format("[conv_transpose2d] takes floats, not {}", name_of(dtype)));
+  }
+  const Value input = cast(input_given, dtype);
+  const Value weight = cast(weight_given, dtype);
+  check_parameters("conv_transpose2d", p);
+  if (input.rank() != 4 || weight.rank() != 4 || input.shape()[1] != weight.shape()[0] ||
+      input.shape()[1] % p.groups != 0) {
+    throw ShapeError(fmt::format(
+        "[conv_transpose2d] needs input (N, C, H, W) and weight (C, O / groups, KH, KW) in {} "
+        "groups: input {}, weight {}",
+        p.groups, input.shape().to_string(), weight.shape().to_string()));
+  }
+  std::array<std::int64_t, 4> extents{input.shape()[0], weight.shape()[1] * p.groups, 0, 0};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (output_padding[i] < 0 || output_padding[i] >= p.stride[i]) {
+      throw ArgumentError(
+          fmt::format("[conv_transpose2d] output padding {} is not in [0, {}), the stride",
+                      output_padding[i], p.stride[i]));
+    }
+    const int axis = 2 + static_cast<int>(i);
+    extents[static_cast<std::size_t>(axis)] =
+        (input.shape()[axis] - 1) * p.stride[i] - 2 * p.padding[i] +
+        p.dilation[i] * (weight.shape()[axis] - 1) + 1 + output_padding[i];
+    if (extents[static_cast<std::size_t>(axis)] <= 0) {
+      throw ShapeError(fmt::format("[conv_transpose2d] nothing remains of axis {}: input {}, weight "
+                                   "{}, padding {}",
+                                   axis, input.shape().to_string(), weight.shape().to_string(),
+                                   p.padding[i]));
+    }
+  }
+  return input_gradient(input, weight, extents, attributes_of(p));
+}
 
 Value conv2d(const Value& input_given, const Value& weight_given, const Conv2dParameters& p) {
   check_same_device("conv2d", input_given, weight_given);
@@ -78,15 +127,7 @@ Value conv2d(const Value& input_given, const Value& weight_given, const Conv2dPa
     throw ShapeError("[conv2d] needs input (N, C, H, W) and weight (O, C / groups, KH, KW): " +
                      shapes);
   }
-  const bool positive = p.groups > 0 && p.stride[0] > 0 && p.stride[1] > 0 && p.dilation[0] > 0 &&
-                        p.dilation[1] > 0 && p.padding[0] >= 0 && p.padding[1] >= 0;
-  if (!positive) {
-    throw ArgumentError(fmt::format(
-        "[conv2d] stride ({}, {}), dilation ({}, {}) and groups {} must be positive, padding "
-        "({}, {}) not negative",
-        p.stride[0], p.stride[1], p.dilation[0], p.dilation[1], p.groups, p.padding[0],
-        p.padding[1]));
-  }
+  check_parameters("conv2d", p);
   const std::int64_t channels = input.shape()[1];
   const std::int64_t outputs = weight.shape()[0];
   if (channels % p.groups != 0 || outputs % p.groups != 0 ||

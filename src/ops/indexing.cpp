@@ -2,6 +2,7 @@
 // its axis raises IndexError when the result is observed, and nothing has been written.
 
 #include "record.h"
+#include "vkml/ops/core_kind.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::graph {
@@ -18,10 +19,76 @@ void scatter_add_rule(const Value& output, const Value& gradient, std::span<Valu
   gradients[0] = gradient;
   gradients[2] = gather(gradient, output->attributes()[0], Value(output->source(1)));
 }
+
+// attributes: axis, ScatterKind.
+struct Scattered {
+  explicit Scattered(const Value& output)
+      : axis(output->attributes()[0]),
+        base(output->source(0)),
+        index(output->source(1)),
+        source(output->source(2)) {}
+  std::int64_t axis;
+  Value base, index, source;
+};
+
+/// The last source element at a place is the one that stays, and gets the gradient.
+void scatter_replace_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Scattered s(output);
+  const std::int64_t count[] = {s.source->numel()};
+  const Value number = reshape(cast(iota(count, 0, s.source.device()), DType::kI32),
+                               s.source.shape().extents());
+  const Value none = full(s.base.shape().extents(), -1, DType::kI32, s.base.device());
+  const Value winner = scatter(none, s.axis, s.index, number, ops::ScatterKind::kReplace);
+  const Value is_kept = lt(winner, weak_scalar(std::int64_t{0}, s.base.device()));
+  gradients[0] = where_else_zero(is_kept, gradient);
+  gradients[2] = where_else_zero(eq(gather(winner, s.axis, s.index), number),
+                                 gather(gradient, s.axis, s.index));
+}
+
+/// The product of the others at the same place, without dividing by a zero.
+void scatter_multiply_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Scattered s(output);
+  const Value one = weak_scalar(1.0, s.base.device());
+  const auto is_zero = [](const Value& x) { return eq(x, 0.0); };
+  const auto nonzero = [&](const Value& x) { return where(is_zero(x), one, x); };
+  const Value zeros = scatter_add(cast(is_zero(s.base), s.base.dtype()), s.axis, s.index,
+                                  cast(is_zero(s.source), s.base.dtype()));
+  const Value product = scatter(nonzero(s.base), s.axis, s.index, nonzero(s.source),
+                                ops::ScatterKind::kMultiply);
+  const auto others = [&](const Value& x, const Value& count, const Value& all) {
+    const Value remaining = count - cast(is_zero(x), count.dtype());
+    return where_else_zero(is_zero(remaining), all / nonzero(x));
+  };
+  gradients[0] = gradient * others(s.base, zeros, product);
+  gradients[2] = gather(gradient, s.axis, s.index) *
+                 others(s.source, gather(zeros, s.axis, s.index), gather(product, s.axis, s.index));
+}
+
+/// Equal extremes share the gradient equally.
+void scatter_extreme_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Scattered s(output);
+  const Value base_hit = eq(s.base, output);
+  const Value source_hit = eq(s.source, gather(output, s.axis, s.index));
+  const Value hits = scatter_add(cast(base_hit, s.base.dtype()), s.axis, s.index,
+                                 cast(source_hit, s.base.dtype()));
+  const Value share = gradient / hits;
+  gradients[0] = where_else_zero(base_hit, share);
+  gradients[2] = where_else_zero(source_hit, gather(share, s.axis, s.index));
+}
+
+constexpr int kScatterId = static_cast<int>(CoreKind::kScatter);
+constexpr OpInfo kReplaceOp{"scatter", Family::kCore, kScatterId, &scatter_replace_rule};
+constexpr OpInfo kMultiplyOp{"scatter_prod", Family::kCore, kScatterId, &scatter_multiply_rule};
+constexpr OpInfo kMaxOp{"scatter_amax", Family::kCore, kScatterId, &scatter_extreme_rule};
+constexpr OpInfo kMinOp{"scatter_amin", Family::kCore, kScatterId, &scatter_extreme_rule};
 constexpr OpInfo kGatherOp{"gather", Family::kCore, static_cast<int>(CoreKind::kGather),
                            &gather_rule};
-constexpr OpInfo kScatterAddOp{"scatter_add", Family::kCore,
-                               static_cast<int>(CoreKind::kScatterAdd), &scatter_add_rule};
+constexpr OpInfo kScatterAddOp{"scatter_add", Family::kCore, kScatterId, &scatter_add_rule};
+
+const OpInfo& scatter_op(ops::ScatterKind kind) {
+  constexpr const OpInfo* kOps[] = {&kScatterAddOp, &kReplaceOp, &kMultiplyOp, &kMaxOp, &kMinOp};
+  return *kOps[static_cast<std::size_t>(kind)];
+}
 
 void check_index(const char* op, const Value& x, int axis, const Value& index) {
   check_same_device(op, x, index);
@@ -48,16 +115,28 @@ Value gather(const Value& x, std::int64_t axis, const Value& index) {
                 {along});
 }
 
-Value scatter_add(const Value& base, std::int64_t axis, const Value& index, const Value& source) {
-  const int along = normalize_axis("scatter_add", axis, base.rank());
-  check_index("scatter_add", base, along, index);
-  check_same_device("scatter_add", base, source);
+Value scatter(const Value& base, std::int64_t axis, const Value& index, const Value& source,
+              ops::ScatterKind kind) {
+  const OpInfo& op = scatter_op(kind);
+  const int along = normalize_axis(op.name, axis, base.rank());
+  check_index(op.name, base, along, index);
+  check_same_device(op.name, base, source);
   if (!source.shape().same_extents(index.shape())) {
-    throw ShapeError(fmt::format("[scatter_add] the index has shape {}, the source {}",
+    throw ShapeError(fmt::format("[{}] the index has shape {}, the source {}", op.name,
                                  index.shape().to_string(), source.shape().to_string()));
   }
-  return record(kScatterAddOp, {base.node(), index.node(), cast(source, base.dtype()).node()},
-                base.shape().extents(), base.dtype(), base.device(), {along});
+  // A bool has no arithmetic of its own.
+  if (base.dtype() == DType::kBool) {
+    return cast(scatter(cast(base, DType::kU8), axis, index, cast(source, DType::kU8), kind),
+                DType::kBool);
+  }
+  return record(op, {base.node(), index.node(), cast(source, base.dtype()).node()},
+                base.shape().extents(), base.dtype(), base.device(),
+                {along, static_cast<std::int64_t>(kind)});
+}
+
+Value scatter_add(const Value& base, std::int64_t axis, const Value& index, const Value& source) {
+  return scatter(base, axis, index, source, ops::ScatterKind::kAdd);
 }
 
 Value take(const Value& x, const Value& indices, std::int64_t axis) {

@@ -9,10 +9,12 @@ namespace {
 using ops::CoreKind;
 
 // attributes: kernel h, w; stride h, w; padding h, w; then dilation h, w (max) or
-// count_include_pad (average).
+// count_include_pad (average); then ceil_mode, which kernels see in the extents alone.
+constexpr int kMaxAttributes = 9;
 Attributes max_attributes(const Pool2dParameters& p) {
   return {p.kernel[0],  p.kernel[1],  p.stride[0],   p.stride[1],
-          p.padding[0], p.padding[1], p.dilation[0], p.dilation[1]};
+          p.padding[0], p.padding[1], p.dilation[0], p.dilation[1],
+          p.ceil_mode ? 1 : 0};
 }
 Attributes average_attributes(const Pool2dParameters& p) {
   return {p.kernel[0],
@@ -21,14 +23,16 @@ Attributes average_attributes(const Pool2dParameters& p) {
           p.stride[1],
           p.padding[0],
           p.padding[1],
-          p.count_include_pad ? 1 : 0};
+          p.count_include_pad ? 1 : 0,
+          p.ceil_mode ? 1 : 0};
 }
 Pool2dParameters parameters_of(const Attributes& a) {
   Pool2dParameters p;
   p.kernel = {a[0], a[1]};
   p.stride = {a[2], a[3]};
   p.padding = {a[4], a[5]};
-  if (a.size() == 8) {
+  p.ceil_mode = a[a.size() - 1] != 0;
+  if (a.size() == kMaxAttributes) {
     p.dilation = {a[6], a[7]};
   } else {
     p.count_include_pad = a[6] != 0;
@@ -108,7 +112,13 @@ ExtentList pooled_extents(const char* op, const Value& x, const Pool2dParameters
       throw ShapeError(fmt::format("[{}] the window (extent {}) is larger than the padded input {}",
                                    op, window, x.shape().to_string()));
     }
-    extents[2 + axis] = room / p.stride[i] + 1;
+    std::int64_t steps = room / p.stride[i];
+    if (p.ceil_mode && room % p.stride[i] != 0) {
+      // The last window starts inside the image or the padding before it.
+      const bool starts_inside = (steps + 1) * p.stride[i] < x.shape()[2 + axis] + p.padding[i];
+      steps += starts_inside ? 1 : 0;
+    }
+    extents[2 + axis] = steps + 1;
   }
   return extents;
 }

@@ -3,6 +3,7 @@
 
 #include "record.h"
 #include "vkml/ops/functions.h"
+#include "vkml/ops/ordering.h"
 #include "vkml/ops/scalar_program.h"
 
 namespace vkml::graph {
@@ -66,22 +67,32 @@ void extreme_gradient(const Value& output, const Value& gradient, std::span<Valu
   gradients[0] = where_else_zero(hit, broadcast_to(share, x.shape().extents()));
 }
 
-/// The product of the others, without dividing by a zero: with one zero in a row only its own
-/// gradient remains, with two none does.
+/// The product of the others is that of the elements before times that of those after: without a
+/// division, so that zeros have their right gradients, of every order.
 void prod_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
-  const Value x(output->source(0));
-  ExtentList axes;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    if (((output->attributes()[0] >> axis) & 1) != 0) axes.push_back(axis);
+  const Value given(output->source(0));
+  const Value x = cast(given, size_of(given.dtype()) == 2 ? DType::kF32 : given.dtype());
+  if (x->numel() <= 1) {
+    gradients[0] = x->numel() == 0 ? zeros_like(given) : reshape(gradient, x.shape().extents());
+    return;
   }
-  const Value one = weak_scalar(1.0, x.device());
-  const Value is_zero = eq(x, 0.0);
-  const Value zeros = sum(cast(is_zero, x.dtype()), axes.span(), true);
-  const Value nonzero = where(is_zero, one, x);
-  const Value product = prod(nonzero, axes.span(), true);
-  const Value others = where(is_zero, product, product / nonzero);
-  const Value remaining = zeros - cast(is_zero, x.dtype());
-  gradients[0] = where_else_zero(eq(remaining, 0.0), with_kept_axes(gradient, output) * others);
+  ExtentList order, inverse(x.shape().extents()), rows;
+  const auto is_reduced = [&](int axis) { return ((output->attributes()[0] >> axis) & 1) != 0; };
+  for (const bool reduced : {false, true}) {
+    for (int axis = 0; axis < x.rank(); ++axis) {
+      if (is_reduced(axis) != reduced) continue;
+      inverse[axis] = order.rank;
+      order.push_back(axis);
+      if (!reduced) rows.push_back(x.shape()[axis]);
+    }
+  }
+  const Value permuted = permute(x, order.span());
+  rows.push_back(reduced_count(x.shape(), output->attributes()[0]));
+  const Value row = reshape(permuted, rows.span());
+  const auto reversed = [](const Value& v) { return slice(v, -1, {}, {}, -1); };
+  const Value others = exclusive_cumprod(row, -1) * reversed(exclusive_cumprod(reversed(row), -1));
+  const Value by_axis = permute(reshape(others, permuted.shape().extents()), inverse.span());
+  gradients[0] = cast(with_kept_axes(cast(gradient, x.dtype()), output) * by_axis, given.dtype());
 }
 
 constexpr OpInfo kSum{"sum", Family::kReduce, static_cast<int>(ReduceKind::kSum), &sum_gradient};

@@ -216,7 +216,7 @@ inline KernelCase gather_case(DType index_type, std::size_t axis, bool is_shared
 
 inline KernelCase scatter_case(DType index_type, std::size_t axis, bool is_shared,
                                Extents space = {3, 4, 5, 6}, std::int64_t indices = 7) {
-  KernelBuilder b(KernelKind::kScatterAdd, space);
+  KernelBuilder b(KernelKind::kScatter, space);
   b.graph.sites = {{"scatter_add", space[axis]}};
   b.kernel.attributes = {static_cast<std::int64_t>(axis), 0};
   Extents extents = space;

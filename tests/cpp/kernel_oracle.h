@@ -451,7 +451,7 @@ inline Number Interpreter::core(const Extents& at) {
                            kernel_.core_inputs[0].extents[axis]);
       return element(kernel_.core_inputs[0], from);
     }
-    case KernelKind::kScatterAdd:
+    case KernelKind::kScatter:
       return scatter(at);
     default:
       return pool(at);

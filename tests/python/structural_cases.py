@@ -4,8 +4,7 @@ A case is a function of tensors, the same in NumPy, and the arrays for both. Flo
 float32 for vkML and float64 for NumPy.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,44 +12,18 @@ import scipy.special
 from numpy.lib.stride_tricks import sliding_window_view
 
 import vkml
+from arrangement_cases import ARRANGEMENT_CASES
+from case import Array, Case, small
 from checking import inputs
+from ordering_cases import ORDERING_CASES
+from product_cases import PRODUCT_CASES
+from selection_cases import SELECTION_CASES
 
-Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Case:
-    """A call to check.
-
-    Attributes:
-        name: The public function that it covers.
-        function: Takes tensors, returns a tensor.
-        reference: Takes arrays, returns an array.
-        arrays: What to call both with.
-        units: The largest error, in units of the result's largest magnitude; 0 is exact.
-        gradient: Whether the result depends smoothly on the floating arrays.
-        label: Tells the cases of one function apart.
-    """
-
-    name: str
-    function: Callable[..., Any]
-    reference: Callable[..., Any]
-    arrays: Sequence[Array]
-    units: float = 16
-    gradient: bool = True
-    label: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name}-{self.label}" if self.label else self.name
-
-
-def _small(*shape: int) -> Array:
-    return inputs(shape, -2, 2)
 
 
 def _views() -> list[Case]:
-    x = _small(2, 3, 4)
-    thin = _small(1, 3, 1, 2)
+    x = small(2, 3, 4)
+    thin = small(1, 3, 1, 2)
     cases = [
         ("reshape", lambda t: vkml.reshape(t, (4, -1)), lambda a: a.reshape(4, -1), x),
         (
@@ -83,7 +56,7 @@ def _views() -> list[Case]:
 
 
 def _assembly() -> list[Case]:
-    a, b, c = _small(2, 3), inputs((2, 3), 2, 4), inputs((1, 3), 4, 6)
+    a, b, c = small(2, 3), inputs((2, 3), 2, 4), inputs((1, 3), 4, 6)
     padding = (1, 2, 0, 3)
     return [
         Case(
@@ -139,9 +112,9 @@ def _along(function: Callable[..., Any], axes: Any, keepdim: bool) -> Callable[.
 
 
 def _reductions() -> list[Case]:
-    x = _small(3, 4, 5)
+    x = small(3, 4, 5)
     positive = inputs((3, 4, 5), 0.5, 1.5)
-    truths = _small(3, 4, 5) > 1
+    truths = small(3, 4, 5) > 1
     smooth = {
         "sum": np.sum,
         "mean": np.mean,
@@ -259,10 +232,10 @@ MATMUL_SHAPES = [
 
 def _products() -> list[Case]:
     cases = [
-        Case("matmul", vkml.matmul, np.matmul, [_small(*a), inputs(b, -1, 1)], 16, label=f"{a}@{b}")
+        Case("matmul", vkml.matmul, np.matmul, [small(*a), inputs(b, -1, 1)], 16, label=f"{a}@{b}")
         for a, b in MATMUL_SHAPES
     ]
-    square = [_small(4, 6), inputs((4, 6), -1, 1)]
+    square = [small(4, 6), inputs((4, 6), -1, 1)]
     cases += [
         Case("matmul", lambda a, b: vkml.matmul(a.T, b), lambda a, b: a.T @ b, square, label="a.T"),
         Case("matmul", lambda a, b: a @ b.T, lambda a, b: a @ b.T, square, label="b.T"),
@@ -319,7 +292,7 @@ CONVOLUTIONS: list[dict[str, Any]] = [
 
 
 def _convolutions() -> list[Case]:
-    x = _small(2, 4, 6, 7)
+    x = small(2, 4, 6, 7)
     cases = []
     for options in CONVOLUTIONS:
         w = inputs((4, 4 // options.get("groups", 1), 3, 2), -1, 1)
@@ -398,7 +371,7 @@ def _scatter_add(base: Array, index: Array, source: Array, axis: int) -> Array:
 
 
 def _indexing() -> list[Case]:
-    x = _small(4, 5)
+    x = small(4, 5)
     index = np.array([[0, 3, 3], [1, 0, 2]], dtype=np.int64)
     rows = np.array([3, 0, 0, -1], dtype=np.int32)
     table = np.array([[1, 0, 3], [3, 3, 2]], dtype=np.int64)
@@ -482,7 +455,7 @@ def _cross_entropy(
 
 
 def _networks() -> list[Case]:
-    x = _small(3, 4, 5)
+    x = small(3, 4, 5)
     weight, bias = inputs((4, 5), 0.5, 1.5), inputs((4, 5), -1, 1)
     logits = inputs((6, 5), -3, 3)
     target = np.array([0, 4, 2, 2, 1, 3])
@@ -542,4 +515,8 @@ CASES: list[Case] = [
     *_convolutions(),
     *_indexing(),
     *_networks(),
+    *ARRANGEMENT_CASES,
+    *ORDERING_CASES,
+    *PRODUCT_CASES,
+    *SELECTION_CASES,
 ]

@@ -85,9 +85,9 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}
               Pair stride = {1, 1}, Pair padding = {0, 0}, Pair dilation = {1, 1},
               std::int64_t groups = 1);
 Tensor max_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding = {0, 0},
-                  Pair dilation = {1, 1});
+                  Pair dilation = {1, 1}, bool ceil_mode = false);
 Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding = {0, 0},
-                  bool count_include_pad = true);
+                  bool count_include_pad = true, bool ceil_mode = false);
 
 /// out[..., i, ...] = x[..., index[..., i, ...], ...].
 Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index);

@@ -3,4 +3,5 @@
 
 #include "vkml/api/context.h"    // IWYU pragma: export
 #include "vkml/api/functions.h"  // IWYU pragma: export
+#include "vkml/api/structure.h"  // IWYU pragma: export
 #include "vkml/api/tensor.h"     // IWYU pragma: export

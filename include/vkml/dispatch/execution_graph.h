@@ -75,9 +75,24 @@ enum class KernelKind : std::uint8_t {
   /// attributes: axis of the padded rank 4; site. Axes other than `axis` have equal extents or the
   /// index's is smaller.
   kGather,
-  /// base, index, source; space is the base's shape; base plus every source element at its index
-  /// along the axis, added in the order of the source. attributes: axis of the padded rank 4; site.
-  kScatterAdd,
+  /// base, index, source; space is the base's shape; every element of the base combined with the
+  /// source elements whose index along the axis names it, in the order of the source: added,
+  /// replaced by the last, multiplied, or the largest or smallest of all (NaN wins).
+  /// attributes: axis of the padded rank 4; site; ops::ScatterKind.
+  kScatter,
+  /// x, or a and b for kLinear, dense or strided; space is their shape. Element i along the axis
+  /// from elements 0 to i: their sum, their product, y_i = a_i y_(i-1) + b_i with y_(-1) = 0, or
+  /// the position (i32) of their last largest or smallest (of the last NaN, if any). Floats carry
+  /// at least f32, integers wrap. attributes: axis of the padded rank 4; ops::ScanKind.
+  kScan,
+  /// x; space is its shape. The positions (i32) along the axis that sort it stably, NaN last, or
+  /// with `descending` first. attributes: axis of the padded rank 4; descending (0 or 1).
+  kArgSort,
+  /// sorted (.., N), ascending along the last axis, and values (.., M) of one dtype; the other
+  /// axes of `sorted` are the values' or 1. Space is the values' shape. The number (i32) of sorted
+  /// elements before each value: below it, or with `right` not above it. NaN is above all.
+  /// attributes: right (0 or 1).
+  kSearchSorted,
 };
 
 const char* name_of(KernelKind kind);

@@ -15,7 +15,16 @@ enum class CoreKind : int {
   kAvgPool2d,
   kAvgPool2dGradient,
   kGather,
-  kScatterAdd,
+  kScatter,
+  kScan,
+  kArgSort,
+  kSearchSorted,
 };
+
+/// What kScatter does with the elements of the source that meet at one element of the base.
+enum class ScatterKind : int { kAdd, kReplace, kMultiply, kMax, kMin };
+
+/// What kScan carries along its axis.
+enum class ScanKind : int { kSum, kProduct, kLinear, kArgMax, kArgMin };
 
 }  // namespace vkml::ops

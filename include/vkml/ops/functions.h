@@ -114,13 +114,28 @@ struct Conv2dParameters {
 /// input (N, C, H, W), weight (O, C / groups, KH, KW).
 Value conv2d(const Value& input, const Value& weight, const Conv2dParameters& parameters);
 
+/// The gradient of conv2d with respect to its input, as an operator: input (N, C, H, W), weight
+/// (C, O / groups, KH, KW); the output has `output_padding` more rows and columns at its end.
+Value conv_transpose2d(const Value& input, const Value& weight, const Conv2dParameters& parameters,
+                       std::array<std::int64_t, 2> output_padding);
+
 struct Pool2dParameters {
   std::array<std::int64_t, 2> kernel{2, 2}, stride{2, 2}, padding{0, 0}, dilation{1, 1};
   bool count_include_pad = true;
+  bool ceil_mode = false;  // a last window that starts inside, and reaches past the padding
 };
 Value max_pool2d(const Value& input, const Pool2dParameters& parameters);
 Value max_pool2d_indices(const Value& input, const Pool2dParameters& parameters);
 Value avg_pool2d(const Value& input, const Pool2dParameters& parameters);
+
+struct PatchParameters {
+  std::array<std::int64_t, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
+};
+/// Windows of (N, C, H, W) as columns (N, C * KH * KW, windows). (patches.cpp)
+Value unfold(const Value& x, const PatchParameters& parameters);
+/// The sum of such columns in an image of these extents.
+Value fold(const Value& columns, std::array<std::int64_t, 2> image,
+           const PatchParameters& parameters);
 
 // --- indexing by data (indexing.cpp)
 
@@ -128,6 +143,10 @@ Value avg_pool2d(const Value& input, const Pool2dParameters& parameters);
 Value gather(const Value& x, std::int64_t axis, const Value& index);
 /// base plus every element of `source` at its index along the axis; equal indices add.
 Value scatter_add(const Value& base, std::int64_t axis, const Value& index, const Value& source);
+/// `base` combined with every element of `source` at its index along the axis, in the order of the
+/// source.
+Value scatter(const Value& base, std::int64_t axis, const Value& index, const Value& source,
+              ops::ScatterKind kind);
 /// Rows of x along an axis, in the shape of `indices`; negative indices count from the end.
 Value take(const Value& x, const Value& indices, std::int64_t axis);
 /// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither

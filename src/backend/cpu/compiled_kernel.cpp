@@ -6,6 +6,7 @@
 #include "cores/core_result.h"
 #include "cores/indexing.h"
 #include "cores/matmul.h"
+#include "cores/ordering.h"
 #include "cores/pooling.h"
 #include "onednn/convolution.h"
 #include "onednn/matmul.h"
@@ -76,8 +77,14 @@ std::unique_ptr<CompiledKernel> compile_kernel(const dispatch::ExecutionGraph& g
       return compile_pooling(kernel, graph);
     case KernelKind::kGather:
       return compile_gather(kernel, graph);
-    case KernelKind::kScatterAdd:
-      return compile_scatter_add(kernel, graph);
+    case KernelKind::kScatter:
+      return compile_scatter(kernel, graph);
+    case KernelKind::kScan:
+      return compile_scan(kernel, graph);
+    case KernelKind::kArgSort:
+      return compile_argsort(kernel, graph);
+    case KernelKind::kSearchSorted:
+      return compile_search_sorted(kernel, graph);
   }
   throw InternalError(fmt::format("[cpu] no kernel for {}", dispatch::name_of(kernel.kind)));
 }
@@ -91,7 +98,10 @@ std::int64_t scratch_bytes_of(const Kernel& kernel) {
     case KernelKind::kGather:
       return gather_scratch_bytes(kernel);
     case KernelKind::kMatmul:
-    case KernelKind::kScatterAdd:
+    case KernelKind::kScatter:
+    case KernelKind::kScan:
+    case KernelKind::kArgSort:
+    case KernelKind::kSearchSorted:
       return core_scratch_bytes(kernel, TargetLayout::kAnyStrides);
     default:
       return core_scratch_bytes(kernel, TargetLayout::kDense);

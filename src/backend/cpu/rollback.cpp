@@ -18,7 +18,7 @@ bool checks_in_program(const Kernel& kernel) {
 
 // Gather and scatter check all indices before they write; a program checks as it goes.
 bool may_fail(const Kernel& kernel) {
-  return kernel.kind == KernelKind::kGather || kernel.kind == KernelKind::kScatterAdd ||
+  return kernel.kind == KernelKind::kGather || kernel.kind == KernelKind::kScatter ||
          checks_in_program(kernel);
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ordering.h"
 #include "pooling.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/core_kind.h"
@@ -100,10 +103,30 @@ void gather(const PlanNode& node, const Array& x, const Array& index, Array& out
   });
 }
 
+/// Two elements that meet: NaN is the largest and the smallest.
 template <typename T>
-void scatter_add(const PlanNode& node, const Array& base, const Array& index, const Array& source,
+T combined(ops::ScatterKind kind, T held, T given) {
+  const bool is_nan = held != held || given != given;
+  switch (kind) {
+    case ops::ScatterKind::kAdd:
+      return multiply_add(held, given, T{1});
+    case ops::ScatterKind::kReplace:
+      return given;
+    case ops::ScatterKind::kMultiply:
+      return multiply_add(T{0}, held, given);
+    case ops::ScatterKind::kMax:
+      return is_nan ? held + given : std::max(held, given);
+    case ops::ScatterKind::kMin:
+      return is_nan ? held + given : std::min(held, given);
+  }
+  throw InternalError("[scatter] unknown kind in the reference");
+}
+
+template <typename T>
+void scatter(const PlanNode& node, const Array& base, const Array& index, const Array& source,
                  Array& out) {
   const int axis = static_cast<int>(node.attributes[0]) + kMaxDims - base.rank;
+  const auto kind = static_cast<ops::ScatterKind>(node.attributes[1]);
   const Extents strides = dense_strides(base.extents);
   std::vector<T> sums(base.values<T>());
   std::int64_t next = 0;
@@ -112,7 +135,7 @@ void scatter_add(const PlanNode& node, const Array& base, const Array& index, co
     check_index(node.op->name, chosen, base.extents[at(axis)]);
     i[at(axis)] = chosen;
     T& sum = sums[at(position_of(i, strides))];
-    sum = multiply_add(sum, source.values<T>()[at(next++)], T{1});
+    sum = combined(kind, sum, source.values<T>()[at(next++)]);
   });
   for (std::size_t k = 0; k < sums.size(); ++k) out.values<T>()[k] = rounded(sums[k], out.dtype);
 }
@@ -159,9 +182,18 @@ Array evaluate_core(const PlanNode& node, std::span<const Array* const> sources)
     case CoreKind::kGather:
       with_type(node.dtype, [&]<typename T>(T) { gather<T>(node, first, *sources[1], out); });
       return out;
-    case CoreKind::kScatterAdd:
+    case CoreKind::kScatter:
       with_type(node.dtype,
-                [&]<typename T>(T) { scatter_add<T>(node, first, *sources[1], *sources[2], out); });
+                [&]<typename T>(T) { scatter<T>(node, first, *sources[1], *sources[2], out); });
+      return out;
+    case CoreKind::kScan:
+      scan(node, sources, out);
+      return out;
+    case CoreKind::kArgSort:
+      argsort(node, first, out);
+      return out;
+    case CoreKind::kSearchSorted:
+      search_sorted(node, first, *sources[1], out);
       return out;
   }
   throw InternalError(fmt::format("[{}] has no definition in the reference", node.op->name));

@@ -1,5 +1,6 @@
 #include "pooling.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace vkml::reference {
@@ -14,7 +15,7 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 template <typename Visit>
 void for_each_in_window(const Extents& input, const Attributes& attributes, const Extents& o,
                         Visit visit) {
-  const bool dilated = attributes.size() == 8;
+  const bool dilated = attributes.size() == 9;
   const Extents strides = dense_strides(input);
   for (std::int64_t kh = 0; kh < attributes[0]; ++kh) {
     for (std::int64_t kw = 0; kw < attributes[1]; ++kw) {
@@ -51,7 +52,14 @@ std::vector<std::int64_t> maxima(const Array& x, const Attributes& attributes,
 
 std::int64_t elements_in_window(const Extents& input, const Attributes& attributes,
                                 const Extents& o) {
-  if (attributes[6] != 0) return attributes[0] * attributes[1];
+  if (attributes[6] != 0) {
+    // A window may reach past the padding, where nothing counts.
+    const auto along = [&](int i) {
+      const std::int64_t first = o[at(i + 2)] * attributes[i + 2] - attributes[i + 4];
+      return std::min(attributes[i], input[at(i + 2)] + attributes[i + 4] - first);
+    };
+    return along(0) * along(1);
+  }
   std::int64_t count = 0;
   for_each_in_window(input, attributes, o, [&](std::int64_t) { ++count; });
   return count;

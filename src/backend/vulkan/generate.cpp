@@ -61,8 +61,14 @@ std::vector<Dispatch> generate(const dispatch::Kernel& planned,
       return generate_conv2d(context);
     case KernelKind::kGather:
       return generate_gather(context);
-    case KernelKind::kScatterAdd:
-      return generate_scatter_add(context);
+    case KernelKind::kScatter:
+      return generate_scatter(context);
+    case KernelKind::kScan:
+      return generate_scan(context);
+    case KernelKind::kArgSort:
+      return generate_argsort(context);
+    case KernelKind::kSearchSorted:
+      return generate_search_sorted(context);
     case KernelKind::kMaxPool2d:
     case KernelKind::kMaxPool2dIndices:
     case KernelKind::kMaxPool2dGradient:
@@ -84,6 +90,8 @@ std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& t
     case KernelKind::kConv2dInputGradient:
     case KernelKind::kConv2dWeightGradient:
       return conv2d_scratch_bytes(kernel, traits);
+    case KernelKind::kArgSort:
+      return argsort_scratch_bytes(kernel);
     default:
       return 0;
   }

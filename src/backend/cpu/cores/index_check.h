@@ -16,7 +16,7 @@ struct IndexCheck {
   bool run(const RunContext& run) const;
 };
 
-/// The check of a kGather or kScatterAdd kernel.
+/// The check of a kGather or kScatter kernel.
 IndexCheck index_check_of(const dispatch::Kernel& kernel);
 
 }  // namespace vkml::cpu

@@ -11,6 +11,7 @@
 #include "tile/aliasing.h"
 #include "tile/transfer.h"
 #include "vkml/core/error.h"
+#include "vkml/ops/core_kind.h"
 
 namespace vkml::cpu {
 namespace {
@@ -122,13 +123,14 @@ class Gather final : public CompiledKernel {
   std::optional<CoreResult> result_;
 };
 
-// Adds rows of the source in their order; threads divide the axes that are not indexed, so that the
-// order of additions to an element never changes. Bound: memory.
-class ScatterAdd final : public CompiledKernel {
+// Combines rows of the source in their order; threads divide the axes that are not indexed, so that the
+// order of operations on an element never changes. Bound: memory.
+class Scatter final : public CompiledKernel {
  public:
-  ScatterAdd(const Kernel& kernel, const dispatch::ExecutionGraph& graph)
+  Scatter(const Kernel& kernel, const dispatch::ExecutionGraph& graph)
       : check_(index_check_of(kernel)),
         axis_(static_cast<std::size_t>(kernel.attributes[0])),
+        kind_(static_cast<ops::ScatterKind>(kernel.attributes[2])),
         index_(kernel.core_inputs[1]),
         source_(kernel.core_inputs[2]),
         result_(kernel, graph.buffers, TargetLayout::kAnyStrides) {
@@ -145,19 +147,19 @@ class ScatterAdd final : public CompiledKernel {
     if (dispatch::numel(index_.extents) > 0) {
       switch (result_.target().dtype) {
         case DType::kF32:
-          add_all<float>(run);
+          combine_all<float>(run);
           break;
         case DType::kF64:
-          add_all<double>(run);
+          combine_all<double>(run);
           break;
         case DType::kI32:
-          add_all<std::int32_t>(run);
+          combine_all<std::int32_t>(run);
           break;
         case DType::kI64:
-          add_all<std::int64_t>(run);
+          combine_all<std::int64_t>(run);
           break;
         default:
-          throw UnsupportedError("[scatter_add] the CPU adds numbers, not booleans");
+          throw UnsupportedError("[scatter] the CPU combines numbers, not booleans");
       }
     }
     result_.finish(run);
@@ -175,7 +177,24 @@ class ScatterAdd final : public CompiledKernel {
   }
 
   template <typename T>
-  void add_all(const RunContext& run) const {
+  void combine_all(const RunContext& run) const {
+    using ops::ScatterKind;
+    switch (kind_) {
+      case ScatterKind::kAdd:
+        return combine_all<T, ScatterKind::kAdd>(run);
+      case ScatterKind::kReplace:
+        return combine_all<T, ScatterKind::kReplace>(run);
+      case ScatterKind::kMultiply:
+        return combine_all<T, ScatterKind::kMultiply>(run);
+      case ScatterKind::kMax:
+        return combine_all<T, ScatterKind::kMax>(run);
+      case ScatterKind::kMin:
+        return combine_all<T, ScatterKind::kMin>(run);
+    }
+  }
+
+  template <typename T, ops::ScatterKind kKind>
+  void combine_all(const RunContext& run) const {
     constexpr double kNanosecondsPerElement = 1;
     const std::size_t divided = divided_axis();
     const bool parallel =
@@ -189,18 +208,18 @@ class ScatterAdd final : public CompiledKernel {
         first[divided] = begin;
         last[divided] = end;
       }
-      add_window<T>(run, first, last);
+      combine_window<T, kKind>(run, first, last);
     });
   }
 
-  template <typename T>
-  void add_window(const RunContext& run, const Extents& first, const Extents& last) const {
+  template <typename T, ops::ScatterKind kKind>
+  void combine_window(const RunContext& run, const Extents& first, const Extents& last) const {
     Extents at = first;
     for (at[0] = first[0]; at[0] < last[0]; ++at[0]) {
       for (at[1] = first[1]; at[1] < last[1]; ++at[1]) {
         for (at[2] = first[2]; at[2] < last[2]; ++at[2]) {
           at[3] = first[3];
-          add_row<T>(run, at, last[3] - first[3]);
+          combine_row<T, kKind>(run, at, last[3] - first[3]);
         }
       }
     }
@@ -213,8 +232,8 @@ class ScatterAdd final : public CompiledKernel {
     return sum;
   }
 
-  template <typename T>
-  void add_row(const RunContext& run, const Extents& at, std::int64_t n) const {
+  template <typename T, ops::ScatterKind kKind>
+  void combine_row(const RunContext& run, const Extents& at, std::int64_t n) const {
     const Operand& target = result_.target();
     const T* values = source_row<T>(run, at, n);
     const std::int64_t value_stride = is_converted<T>() ? 1 : source_.strides[3];
@@ -224,22 +243,31 @@ class ScatterAdd final : public CompiledKernel {
     const std::int64_t step = axis_ == 3 ? 0 : target.strides[3];
     if (index_.strides[3] == 0 && axis_ != 3) {
       T* row = sums + read_index(index_, indices, index_at) * target.strides[axis_];
-      for (std::int64_t i = 0; i < n; ++i) add(row[i * step], values[i * value_stride]);
+      for (std::int64_t i = 0; i < n; ++i) combine<kKind>(row[i * step], values[i * value_stride]);
       return;
     }
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t index = read_index(index_, indices, index_at + i * index_.strides[3]);
-      add(sums[index * target.strides[axis_] + i * step], values[i * value_stride]);
+      combine<kKind>(sums[index * target.strides[axis_] + i * step], values[i * value_stride]);
     }
   }
 
-  template <typename T>
-  static void add(T& sum, T value) {
-    if constexpr (std::is_floating_point_v<T>) {
-      sum += value;
+  template <ops::ScatterKind kKind, typename T>
+  static void combine(T& held, T value) {
+    using ops::ScatterKind;
+    if constexpr (kKind == ScatterKind::kReplace) {
+      held = value;
+    } else if constexpr (kKind == ScatterKind::kMax || kKind == ScatterKind::kMin) {
+      // A NaN comes in and stays: it is the value that does not equal itself.
+      const bool wins = kKind == ScatterKind::kMax ? value > held : value < held;
+      if (wins || value != value) held = value;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      held = kKind == ScatterKind::kAdd ? held + value : held * value;
     } else {
       using U = std::make_unsigned_t<T>;
-      sum = static_cast<T>(static_cast<U>(sum) + static_cast<U>(value));
+      const auto a = static_cast<U>(held);
+      const auto b = static_cast<U>(value);
+      held = static_cast<T>(kKind == ScatterKind::kAdd ? a + b : a * b);
     }
   }
 
@@ -261,6 +289,7 @@ class ScatterAdd final : public CompiledKernel {
 
   IndexCheck check_;
   std::size_t axis_;
+  ops::ScatterKind kind_;
   Operand index_;
   Operand source_;
   CoreResult result_;
@@ -274,9 +303,9 @@ std::unique_ptr<CompiledKernel> compile_gather(const Kernel& kernel,
   return std::make_unique<Gather>(kernel, graph);
 }
 
-std::unique_ptr<CompiledKernel> compile_scatter_add(const Kernel& kernel,
-                                                    const dispatch::ExecutionGraph& graph) {
-  return std::make_unique<ScatterAdd>(kernel, graph);
+std::unique_ptr<CompiledKernel> compile_scatter(const Kernel& kernel,
+                                                const dispatch::ExecutionGraph& graph) {
+  return std::make_unique<Scatter>(kernel, graph);
 }
 
 std::int64_t gather_scratch_bytes(const Kernel& kernel) {

@@ -1,4 +1,4 @@
-// Gather and scatter-add: data movement by index, checked before anything is written.
+// Gather and scatter: data movement by index, checked before anything is written.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@ namespace vkml::cpu {
 
 std::unique_ptr<CompiledKernel> compile_gather(const dispatch::Kernel& kernel,
                                                const dispatch::ExecutionGraph& graph);
-std::unique_ptr<CompiledKernel> compile_scatter_add(const dispatch::Kernel& kernel,
-                                                    const dispatch::ExecutionGraph& graph);
+std::unique_ptr<CompiledKernel> compile_scatter(const dispatch::Kernel& kernel,
+                                                const dispatch::ExecutionGraph& graph);
 std::int64_t gather_scratch_bytes(const dispatch::Kernel& kernel);
 
 }  // namespace vkml::cpu

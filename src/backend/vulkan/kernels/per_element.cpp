@@ -35,8 +35,8 @@ Value CoreInput::load(const Coordinates& at) const {
 }
 
 Dispatch generate_per_element(const Context& context, const char* name,
-                              const std::function<CoreAt(Shader& shader)>& open) {
-  Shader shader(context, name, workgroup_for(context.traits));
+                              const std::function<CoreAt(Shader& shader)>& open, Touches touches) {
+  Shader shader(context, name, workgroup_for(context.traits), touches);
   spirv::Builder& b = shader.builder();
   const std::int64_t total = dispatch::numel(context.kernel.space);
   const CoreAt core_at = open(shader);
@@ -52,9 +52,8 @@ Dispatch generate_per_element(const Context& context, const char* name,
 
 Dispatch generate_per_index(
     const Context& context, const char* name, const dispatch::Extents& extents,
-    const std::function<std::function<void(const Coordinates&)>(Shader&)>& open) {
-  Touches touches;
-  touches.loads = touches.stores = false;
+    const std::function<std::function<void(const Coordinates&)>(Shader&)>& open,
+    Touches touches) {
   Shader shader(context, name, workgroup_for(context.traits), touches);
   spirv::Builder& b = shader.builder();
   const std::int64_t total = dispatch::numel(extents);

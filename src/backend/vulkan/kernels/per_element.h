@@ -24,11 +24,16 @@ using CoreAt = std::function<spirv::Value(const Coordinates& at)>;
 
 /// One invocation an element. `open` opens the core's operands and says how to compute it.
 Dispatch generate_per_element(const Context& context, const char* name,
-                              const std::function<CoreAt(Shader& shader)>& open);
+                              const std::function<CoreAt(Shader& shader)>& open,
+                              Touches touches = {});
 
-/// One invocation for each of `extents`, without loads, stores or program: `open` gives what to do.
+/// The core's inputs alone.
+inline constexpr Touches kTouchesInputs{true, false, false};
+
+/// One invocation for each of `extents`, without program: `open` gives what to do.
 Dispatch generate_per_index(
     const Context& context, const char* name, const dispatch::Extents& extents,
-    const std::function<std::function<void(const Coordinates&)>(Shader&)>& open);
+    const std::function<std::function<void(const Coordinates&)>(Shader&)>& open,
+    Touches touches = kTouchesInputs);
 
 }  // namespace vkml::vulkan

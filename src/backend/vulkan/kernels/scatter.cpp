@@ -1,5 +1,5 @@
-// Scatter-add: each element of the base adds the sources whose index names it, in the order of the
-// source. No atomics, so that the order of every sum is fixed. A first dispatch checks all indices;
+// Scatter: each element of the base combines itself with the sources whose index names it, in the
+// order of the source. No atomics, so that the order of every sum is fixed. A first dispatch checks all indices;
 // the second leaves storage that outlives the graph alone when one was bad.
 //
 // Where all elements along the last axis share their indices (an embedding's gradient), a workgroup
@@ -10,6 +10,8 @@
 
 #include "kernels/index_check.h"
 #include "kernels/kernels.h"
+#include "vkml/core/error.h"
+#include "vkml/ops/core_kind.h"
 
 namespace vkml::vulkan {
 
@@ -32,6 +34,33 @@ Scatter scatter_of(const dispatch::Kernel& kernel) {
           kernel.core_inputs[1], kernel.core_inputs[2]};
 }
 
+/// What becomes of the value held when a source element meets it: NaN is largest and smallest.
+Value combined(const dispatch::Kernel& kernel, Value held, Value given) {
+  using ops::ScatterKind;
+  const auto kind = static_cast<ScatterKind>(kernel.attributes[2]);
+  const auto exceeds = [](Value a, Value b) {
+    return spirv::is_float(a.type) ? less(b, a) : signed_less(b, a);
+  };
+  switch (kind) {
+    case ScatterKind::kAdd:
+      return held + given;
+    case ScatterKind::kReplace:
+      return given;
+    case ScatterKind::kMultiply:
+      return held * given;
+    case ScatterKind::kMax:
+    case ScatterKind::kMin:
+      break;
+    default:
+      throw InternalError("[scatter] unknown kind in a Vulkan kernel");
+  }
+  Value wins = kind == ScatterKind::kMax ? exceeds(given, held) : exceeds(held, given);
+  if (spirv::is_float(held.type)) {
+    wins = logical_or(is_nan(given), logical_and(logical_not(is_nan(held)), wins));
+  }
+  return held.builder->select(wins, given, held);
+}
+
 bool rows_share_indices(const Scatter& scatter) {
   const dispatch::Extents& space = scatter.kernel.space;
   if (scatter.axis == kLast || space[kLast] < 8 || scatter.indices.strides[kLast] != 0)
@@ -43,7 +72,7 @@ bool rows_share_indices(const Scatter& scatter) {
 }
 
 Dispatch generate_by_element(const Context& context, const Scatter& scatter) {
-  return generate_per_element(context, "scatter_add", [&](Shader& shader) -> CoreAt {
+  return generate_per_element(context, "scatter", [&](Shader& shader) -> CoreAt {
     const CoreInput base(shader, scatter.base), index(shader, scatter.indices),
         source(shader, scatter.source);
     const std::size_t axis = scatter.axis;
@@ -52,7 +81,7 @@ Dispatch generate_by_element(const Context& context, const Scatter& scatter) {
       const bool covers = i != axis && scatter.indices.extents[i] == scatter.kernel.space[i];
       if (!covers) extents[i] = shader.parameter(scatter.indices.extents[i]);
     }
-    return [&shader, base, index, source, extents, axis](const Coordinates& at) {
+    return [&shader, &scatter, base, index, source, extents, axis](const Coordinates& at) {
       spirv::Builder& b = shader.builder();
       const Value start = base.load(at);
       const spirv::Variable sum(b, start.type);
@@ -66,7 +95,9 @@ Dispatch generate_by_element(const Context& context, const Scatter& scatter) {
           Coordinates from = at;
           from[axis] = i;
           const Value position = b.widen(index.load(from), spirv::Scalar::kInt32);
-          b.if_then(equal(position, at[axis]), [&] { sum.store(sum.load() + source.load(from)); });
+          b.if_then(equal(position, at[axis]), [&] {
+            sum.store(combined(scatter.kernel, sum.load(), source.load(from)));
+          });
         });
       });
       return sum.load();
@@ -82,7 +113,7 @@ Dispatch generate_by_row(const Context& context, const Scatter& scatter) {
   const std::int64_t blocks = (columns + size - 1) / size;
   const std::int64_t groups = dispatch::numel(space) / columns * blocks;
 
-  Shader shader(context, "scatter_add_rows", {size, 1, 1});
+  Shader shader(context, "scatter_rows", {size, 1, 1});
   spirv::Builder& b = shader.builder();
   const CoreInput base(shader, scatter.base), index(shader, scatter.indices),
       source(shader, scatter.source);
@@ -123,7 +154,7 @@ Dispatch generate_by_row(const Context& context, const Scatter& scatter) {
         b.for_range(b.u32(0), count, b.u32(1), [&](Value i) {
           b.if_then(equal(matches.load(i), 1), [&] {
             from[scatter.axis] = chunk + i;
-            sum.store(sum.load() + source.load(from));
+            sum.store(combined(scatter.kernel, sum.load(), source.load(from)));
           });
         });
       });
@@ -136,7 +167,7 @@ Dispatch generate_by_row(const Context& context, const Scatter& scatter) {
 
 }  // namespace
 
-std::vector<Dispatch> generate_scatter_add(const Context& context) {
+std::vector<Dispatch> generate_scatter(const Context& context) {
   const Scatter scatter = scatter_of(context.kernel);
   // By rows: a turn for each chunk of indices, and at most one for each index.
   require_turns(context, scatter.indices.extents[scatter.axis] * 33 / 32);

@@ -47,7 +47,7 @@ bool uses(const dispatch::Kernel& kernel, ops::Opcode op) {
 std::set<int> sites_of(const dispatch::Kernel& kernel) {
   std::set<int> sites;
   if (kernel.kind == dispatch::KernelKind::kGather ||
-      kernel.kind == dispatch::KernelKind::kScatterAdd) {
+      kernel.kind == dispatch::KernelKind::kScatter) {
     sites.insert(static_cast<int>(kernel.attributes[1]));
   }
   for (const ops::Instruction& instruction : kernel.program.code) {
