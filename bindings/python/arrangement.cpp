@@ -193,10 +193,7 @@ void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
           grids[i] = reshape(grids[i], extents);
         }
         grids = broadcast_tensors(grids);
-        if (swaps) {
-          std::swap(grids[0], grids[1]);
-          for (Tensor& grid : grids) grid = transpose(grid, 0, 1);
-        }
+        if (swaps) std::swap(grids[0], grids[1]);
         return tuple_from(grids);
       },
       nb::arg("tensors"), nb::kw_only(), nb::arg("indexing") = "ij",

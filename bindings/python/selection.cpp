@@ -1,6 +1,7 @@
 // Reading and writing by index and by mask.
 
 #include <algorithm>
+#include <limits>
 
 #include "define.h"
 
@@ -35,6 +36,19 @@ Tensor source_from(const Tensor& x, const Tensor& index, nb::handle source) {
   return part;
 }
 
+/// What every number of a dtype exceeds, or falls below.
+Tensor least_of(DType dtype, bool exceeds) {
+  if (is_floating(dtype)) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return Tensor(exceeds ? -infinity : infinity);
+  }
+  using Narrow = std::numeric_limits<std::int32_t>;
+  using Wide = std::numeric_limits<std::int64_t>;
+  if (dtype == DType::kI64) return Tensor(exceeds ? Wide::min() : Wide::max());
+  if (dtype == DType::kI32) return Tensor(exceeds ? Narrow::min() : Narrow::max());
+  return Tensor(exceeds ? 0 : 255);
+}
+
 Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
                    const std::string& reduce, bool include_self) {
   const ScatterKind kind = kind_from(reduce);
@@ -52,9 +66,7 @@ Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const
     if (kind == ScatterKind::kAdd) base = where(met, Tensor(0), x);
     if (kind == ScatterKind::kMultiply) base = where(met, Tensor(1), x);
     if (kind == ScatterKind::kMax || kind == ScatterKind::kMin) {
-      // Any of them will do: the last one that meets the element.
-      base = scatter(x.detach(), dim, index, part.detach(), ScatterKind::kReplace);
-      base = where(met, base, x);
+      base = where(met, least_of(x.dtype(), kind == ScatterKind::kMax), x);
     }
   }
   const Tensor combined = scatter(base, dim, index, part, kind);

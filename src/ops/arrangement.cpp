@@ -22,6 +22,11 @@ void check_matrix(const char* op, const Value& x) {
                                x.shape().to_string()));
 }
 
+/// x where the condition holds, a 0 of its dtype elsewhere.
+Value value_or_zero(const Value& condition, const Value& x) {
+  return where(condition, x, scalar(0, x.dtype(), x.device()));
+}
+
 /// What lies before and after an axis when it is padded from inside.
 Value padded_along(const Value& x, int axis, std::int64_t before, std::int64_t after,
                    PadMode mode) {
@@ -158,7 +163,7 @@ Value triangle(const Value& x, std::int64_t offset, bool upper) {
       diagonal_number(x.shape()[x.rank() - 2], x.shape()[x.rank() - 1], x.device());
   const Value limit = weak_scalar(offset, x.device());
   const Value kept = upper ? ge(number, limit) : le(number, limit);
-  return where_else_zero(kept, x);
+  return value_or_zero(kept, x);
 }
 
 Value diagonal(const Value& x, std::int64_t offset, std::int64_t axis0, std::int64_t axis1) {
@@ -200,8 +205,8 @@ Value diag_embed(const Value& x, std::int64_t offset) {
   ExtentList extents(x.shape().extents());
   extents[x.rank() - 1] = size;
   extents.push_back(size);
-  return where_else_zero(eq(number, weak_scalar(offset, x.device())),
-                         broadcast_to(lines, extents.span()));
+  return value_or_zero(eq(number, weak_scalar(offset, x.device())),
+                       broadcast_to(lines, extents.span()));
 }
 
 Value eye(std::int64_t rows, std::int64_t columns, std::int64_t offset, DType dtype,

@@ -48,7 +48,12 @@ def _reordering() -> list[Case]:
             ("swapdims", lambda t: vkml.swapdims(t, 0, 1), lambda a: np.swapaxes(a, 0, 1), x),
             ("matrix_transpose", vkml.matrix_transpose, lambda a: a.swapaxes(-1, -2), x),
             ("expand_dims", lambda t: vkml.expand_dims(t, 1), lambda a: a[:, None], x),
-            ("ravel", lambda t: vkml.ravel(t.transpose(0, 1)), lambda a: a.swapaxes(0, 1).ravel(), x),
+            (
+                "ravel",
+                lambda t: vkml.ravel(t.transpose(0, 1)),
+                lambda a: a.swapaxes(0, 1).ravel(),
+                x,
+            ),
             ("unflatten", lambda t: t.unflatten(2, (2, -1)), lambda a: a.reshape(2, 3, 2, 2), x),
             ("unbind", lambda t: vkml.unbind(t, 1)[2], lambda a: a[:, 2], x),
             ("narrow", lambda t: vkml.narrow(t, 2, 1, 2), lambda a: a[..., 1:3], x),
@@ -65,7 +70,12 @@ def _reordering() -> list[Case]:
                 lambda a: np.lib.stride_tricks.sliding_window_view(a, 2, 1),
                 x,
             ),
-            ("squeeze", lambda t: t.squeeze((0, 3)), lambda a: a.squeeze((0, 3)), small(1, 2, 1, 1)),
+            (
+                "squeeze",
+                lambda t: t.squeeze((0, 3)),
+                lambda a: a.squeeze((0, 3)),
+                small(1, 2, 1, 1),
+            ),
         ]
     )
 
@@ -119,7 +129,12 @@ def _repeating() -> list[Case]:
             ("vstack", lambda t: vkml.vstack([t, t]), lambda a: np.vstack([a, a]), line),
             ("dstack", lambda t: vkml.dstack([t, t]), lambda a: np.dstack([a, a]), x),
             ("dstack", lambda t: vkml.dstack([t, t]), lambda a: np.dstack([a, a]), one),
-            ("tensor_split", lambda t: t.tensor_split(3)[1], lambda a: np.array_split(a, 3)[1], line),
+            (
+                "tensor_split",
+                lambda t: t.tensor_split(3)[1],
+                lambda a: np.array_split(a, 3)[1],
+                line,
+            ),
             (
                 "tensor_split",
                 lambda t: vkml.tensor_split(t, (1, 3))[1],
@@ -146,8 +161,10 @@ def _padding() -> list[Case]:
                     x,
                 )
             )
-    return [Case(c.name, c.function, c.reference, c.arrays, 0, label=f"mode-{i}")
-            for i, c in enumerate(_cases(rows))]
+    return [
+        Case(c.name, c.function, c.reference, c.arrays, 0, label=f"mode-{i}")
+        for i, c in enumerate(_cases(rows))
+    ]
 
 
 def _diagonals() -> list[Case]:
@@ -167,7 +184,6 @@ def _diagonals() -> list[Case]:
             ),
         ]
     rows += [
-        ("trace", lambda t: vkml.trace(t[1]), lambda a: np.trace(a[1]), x),
         (
             "diag_embed",
             lambda t: vkml.diag_embed(t, 1),
@@ -175,7 +191,10 @@ def _diagonals() -> list[Case]:
             small(2, 2, 3),
         ),
     ]
-    return _cases(rows)
+    return [
+        *_cases(rows),
+        Case("trace", lambda t: vkml.trace(t[1]), lambda a: np.trace(a[1]), [x], 2),
+    ]
 
 
 def _made() -> list[Case]:

@@ -47,10 +47,11 @@ def _scans() -> list[Case]:
             ("cumprod", np.cumprod),
             ("logcumsumexp", np.logaddexp.accumulate),
         ):
+            function = getattr(vkml, name)
             cases.append(
                 Case(
                     name,
-                    lambda t, f=getattr(vkml, name), i=axis: f(t, i),
+                    lambda t, f=function, i=axis: f(t, i),
                     lambda a, f=reference, i=axis: f(a, axis=i),
                     [x],
                     label=str(axis),
@@ -58,10 +59,11 @@ def _scans() -> list[Case]:
             )
         for name, largest in (("cummax", True), ("cummin", False)):
             values = np.maximum if largest else np.minimum
+            function = getattr(vkml, name)
             cases += [
                 Case(
                     name,
-                    lambda t, f=getattr(vkml, name), i=axis: f(t, i).values,
+                    lambda t, f=function, i=axis: f(t, i).values,
                     lambda a, f=values, i=axis: f.accumulate(a, axis=i),
                     [x],
                     0,
@@ -69,7 +71,7 @@ def _scans() -> list[Case]:
                 ),
                 Case(
                     name,
-                    lambda t, f=getattr(vkml, name), i=axis: f(t, axis=i).indices,
+                    lambda t, f=function, i=axis: f(t, axis=i).indices,
                     lambda a, m=largest, i=axis: _last_extreme(a, i, m),
                     [ties if axis != 1 else x],
                     0,
@@ -80,8 +82,13 @@ def _scans() -> list[Case]:
     cases += [
         Case("cumprod", lambda t: t.cumprod(1), lambda a: a.cumprod(1), [zeros], label="zeros"),
         Case("cumsum", lambda t: t.cumsum(1), lambda a: a.cumsum(1), [long], label="long"),
-        Case("cumsum", lambda t: t.cumsum(0), lambda a: a.cumsum(0), [inputs((0, 3), 0, 1)],
-             label="empty"),
+        Case(
+            "cumsum",
+            lambda t: t.cumsum(0),
+            lambda a: a.cumsum(0),
+            [inputs((0, 3), 0, 1)],
+            label="empty",
+        ),
         Case("cumsum", lambda t: t.cumsum(), np.cumsum, [small(1)], label="one"),
         Case("prod", lambda t: t.prod(1), lambda a: a.prod(1), [zeros], label="zeros"),
         Case("prod", lambda t: t.prod(), np.prod, [zeros[2:]], label="all"),
@@ -107,28 +114,68 @@ def _sorting() -> list[Case]:
     cases = []
     for axis in (0, 1, -1):
         cases += [
-            Case("sort", lambda t, i=axis: vkml.sort(t, i).values, lambda a, i=axis: np.sort(a, i),
-                 [x], 0, label=f"values-{axis}"),
-            Case("sort", lambda t, i=axis: t.sort(dim=i, descending=True)[0],
-                 lambda a, i=axis: -np.sort(-a, i), [x], 0, label=f"descending-{axis}"),
-            Case("topk", lambda t, i=axis: vkml.topk(t, 2, i).values,
-                 lambda a, i=axis: np.take(-np.sort(-a, i), [0, 1], i), [x], 0,
-                 label=f"largest-{axis}"),
-            Case("topk", lambda t, i=axis: t.topk(3, dim=i, largest=False).values,
-                 lambda a, i=axis: np.take(np.sort(a, i), [0, 1, 2], i), [x], 0,
-                 label=f"smallest-{axis}"),
+            Case(
+                "sort",
+                lambda t, i=axis: vkml.sort(t, i).values,
+                lambda a, i=axis: np.sort(a, i),
+                [x],
+                0,
+                label=f"values-{axis}",
+            ),
+            Case(
+                "sort",
+                lambda t, i=axis: t.sort(dim=i, descending=True)[0],
+                lambda a, i=axis: -np.sort(-a, i),
+                [x],
+                0,
+                label=f"descending-{axis}",
+            ),
+            Case(
+                "topk",
+                lambda t, i=axis: vkml.topk(t, 2, i).values,
+                lambda a, i=axis: np.take(-np.sort(-a, i), [0, 1], i),
+                [x],
+                0,
+                label=f"largest-{axis}",
+            ),
+            Case(
+                "topk",
+                lambda t, i=axis: t.topk(3, dim=i, largest=False).values,
+                lambda a, i=axis: np.take(np.sort(a, i), [0, 1, 2], i),
+                [x],
+                0,
+                label=f"smallest-{axis}",
+            ),
         ]
     return [
         *cases,
-        Case("argsort", lambda t: vkml.argsort(t),
-             lambda a: np.argsort(a, -1, kind="stable").astype(np.int32), [ties], 0, False, "ties"),
-        Case("argsort", lambda t: t.argsort(descending=True),
-             lambda a: np.argsort(-a, -1, kind="stable").astype(np.int32), [ties], 0, False,
-             "descending"),
+        Case(
+            "argsort",
+            lambda t: vkml.argsort(t),
+            lambda a: np.argsort(a, -1, kind="stable").astype(np.int32),
+            [ties],
+            0,
+            False,
+            "ties",
+        ),
+        Case(
+            "argsort",
+            lambda t: t.argsort(descending=True),
+            lambda a: np.argsort(-a, -1, kind="stable").astype(np.int32),
+            [ties],
+            0,
+            False,
+            "descending",
+        ),
         Case("sort", lambda t: vkml.sort(t)[0], np.sort, [line], 0, label="long"),
         Case("msort", vkml.msort, lambda a: np.sort(a, 0), [x], 0),
-        Case("kthvalue", lambda t: vkml.kthvalue(t, 2, 1).values, lambda a: np.sort(a, 1)[:, 1],
-             [x], 0),
+        Case(
+            "kthvalue",
+            lambda t: vkml.kthvalue(t, 2, 1).values,
+            lambda a: np.sort(a, 1)[:, 1],
+            [x],
+            0,
+        ),
         Case("median", lambda t: vkml.median(t, 1).values, lambda a: np.sort(a, 1)[:, 1], [x], 0),
         Case("median", lambda t: t.median(), np.median, [small(3, 5)], 0, label="all"),
         *(
@@ -142,8 +189,14 @@ def _sorting() -> list[Case]:
             )
             for how in ("linear", "lower", "higher", "midpoint", "nearest")
         ),
-        Case("quantile", lambda t: t.quantile([0.0, 0.3, 1.0], keepdim=True),
-             lambda a: np.quantile(a, [0.0, 0.3, 1.0], keepdims=True), [x], 4, label="several"),
+        Case(
+            "quantile",
+            lambda t: t.quantile([0.0, 0.3, 1.0], keepdim=True),
+            lambda a: np.quantile(a, [0.0, 0.3, 1.0], keepdims=True),
+            [x],
+            4,
+            label="several",
+        ),
     ]
 
 
@@ -158,42 +211,119 @@ def _searching() -> list[Case]:
     for right in (False, True):
         side = "right" if right else "left"
         cases += [
-            Case("searchsorted", lambda s, v, r=right: vkml.searchsorted(s, v, right=r),
-                 lambda s, v, d=side: np.searchsorted(s, v, d), [edges, x], 0, False, side),
-            Case("searchsorted", lambda s, v, d=side: vkml.searchsorted(s, v, side=d),
-                 lambda s, v, d=side: np.stack(
-                     [np.searchsorted(i, j, d) for i, j in zip(s, v, strict=True)]),
-                 [rows, small(3, 4)], 0, False, f"rows-{side}"),
+            Case(
+                "searchsorted",
+                lambda s, v, r=right: vkml.searchsorted(s, v, right=r),
+                lambda s, v, d=side: np.searchsorted(s, v, d),
+                [edges, x],
+                0,
+                False,
+                side,
+            ),
+            Case(
+                "searchsorted",
+                lambda s, v, d=side: vkml.searchsorted(s, v, side=d),
+                lambda s, v, d=side: np.stack(
+                    [np.searchsorted(i, j, d) for i, j in zip(s, v, strict=True)]
+                ),
+                [rows, small(3, 4)],
+                0,
+                False,
+                f"rows-{side}",
+            ),
         ]
     return [
         *cases,
-        Case("bucketize", lambda v, e: vkml.bucketize(v, e), lambda v, e: np.searchsorted(e, v),
-             [x, edges], 0, False),
+        Case(
+            "bucketize",
+            lambda v, e: vkml.bucketize(v, e),
+            lambda v, e: np.searchsorted(e, v),
+            [x, edges],
+            0,
+            False,
+        ),
         *(
-            Case("unique",
-                 lambda t, i=i: vkml.unique(t, return_inverse=True, return_counts=True)[i],
-                 lambda a, i=i: np.unique(a, return_inverse=True, return_counts=True)[i],
-                 [numbers], 0, False, str(i))
+            Case(
+                "unique",
+                lambda t, i=i: vkml.unique(t, return_inverse=True, return_counts=True)[i],
+                lambda a, i=i: np.unique(a, return_inverse=True, return_counts=True)[i],
+                [numbers],
+                0,
+                False,
+                str(i),
+            )
             for i in range(3)
         ),
         Case("unique", lambda t: t.unique(), np.unique, [np.round(x)], 0, False, "floats"),
-        Case("unique_consecutive", lambda t: vkml.unique_consecutive(t),
-             lambda a: np.array([2, 0, 2, 5], dtype=np.int32), [runs], 0, False),
-        Case("unique_consecutive", lambda t: t.unique_consecutive(return_counts=True)[1],
-             lambda a: np.array([2, 3, 1, 1]), [runs], 0, False, "counts"),
+        Case(
+            "unique_consecutive",
+            lambda t: vkml.unique_consecutive(t),
+            lambda a: np.array([2, 0, 2, 5], dtype=np.int32),
+            [runs],
+            0,
+            False,
+        ),
+        Case(
+            "unique_consecutive",
+            lambda t: t.unique_consecutive(return_counts=True)[1],
+            lambda a: np.array([2, 3, 1, 1]),
+            [runs],
+            0,
+            False,
+            "counts",
+        ),
         Case("bincount", vkml.bincount, np.bincount, [numbers], 0, False),
-        Case("bincount", lambda t: t.bincount(minlength=12), lambda a: np.bincount(a, minlength=12),
-             [numbers], 0, False, "longer"),
-        Case("bincount", lambda t, w: vkml.bincount(t, w), lambda a, w: np.bincount(a, w),
-             [numbers, weights], 2, False, "weights"),
-        Case("histc", lambda t: vkml.histc(t, 4, -1, 1), lambda a: np.histogram(a, 4, (-1, 1))[0]
-             .astype(np.float64), [x], 0, False),
-        Case("histogram", lambda t, e: vkml.histogram(t, e[::2].contiguous())[0].to(vkml.int32),
-                  lambda a, e: np.histogram(a, e[::2])[0], [x, edges], 0, False),
-        Case("isin", lambda t, o: vkml.isin(t, o), lambda a, o: np.isin(a, o), [numbers, runs], 0,
-             False),
-        Case("isin", lambda t, o: t.isin(o, invert=True), lambda a, o: np.isin(a, o, invert=True),
-             [numbers, runs], 0, False, "invert"),
+        Case(
+            "bincount",
+            lambda t: t.bincount(minlength=12),
+            lambda a: np.bincount(a, minlength=12),
+            [numbers],
+            0,
+            False,
+            "longer",
+        ),
+        Case(
+            "bincount",
+            lambda t, w: vkml.bincount(t, w),
+            lambda a, w: np.bincount(a, w),
+            [numbers, weights],
+            2,
+            False,
+            "weights",
+        ),
+        Case(
+            "histc",
+            lambda t: vkml.histc(t, 4, -1, 1),
+            lambda a: np.histogram(a, 4, (-1, 1))[0].astype(np.float64),
+            [x],
+            0,
+            False,
+        ),
+        Case(
+            "histogram",
+            lambda t, e: vkml.histogram(t, e[::2].contiguous())[0].to(vkml.int32),
+            lambda a, e: np.histogram(a, e[::2])[0],
+            [x, edges],
+            0,
+            False,
+        ),
+        Case(
+            "isin",
+            lambda t, o: vkml.isin(t, o),
+            lambda a, o: np.isin(a, o),
+            [numbers, runs],
+            0,
+            False,
+        ),
+        Case(
+            "isin",
+            lambda t, o: t.isin(o, invert=True),
+            lambda a, o: np.isin(a, o, invert=True),
+            [numbers, runs],
+            0,
+            False,
+            "invert",
+        ),
     ]
 
 

@@ -56,19 +56,17 @@ def _scatters() -> list[Case]:
                 label=f"replace-{axis}",
             )
         )
-        for how in IDENTITY:
-            for own in (True, False):
-                cases.append(
-                    Case(
-                        "scatter_reduce",
-                        lambda t, i, s, d=axis, h=how, o=own: t.scatter_reduce(
-                            d, i, s, h, include_self=o
-                        ),
-                        lambda a, i, s, d=axis, h=how, o=own: _reduced(a, i, s, d, h, o),
-                        [x, index, source],
-                        label=f"{how}-{axis}-{own}",
-                    )
-                )
+        cases += [
+            Case(
+                "scatter_reduce",
+                lambda t, i, s, d=axis, h=how, o=own: t.scatter_reduce(d, i, s, h, include_self=o),
+                lambda a, i, s, d=axis, h=how, o=own: _reduced(a, i, s, d, h, o),
+                [x, index, source],
+                label=f"{how}-{axis}-{own}",
+            )
+            for how in IDENTITY
+            for own in (True, False)
+        ]
     rows = np.array([2, 0, 2], dtype=np.int32)
     part = inputs((3, 5), 0, 1)
     added = lambda a, i, s: scatter_reference(  # noqa: E731
@@ -76,20 +74,45 @@ def _scatters() -> list[Case]:
     )
     return [
         *cases,
-        Case("scatter", lambda t, i: t.scatter(1, i, 7.0),
-             lambda a, i: scatter_reference(a, i, np.full(i.shape, 7.0), 1, lambda _, new: new),
-             [x, index], 0, label="number"),
+        Case(
+            "scatter",
+            lambda t, i: t.scatter(1, i, 7.0),
+            lambda a, i: scatter_reference(a, i, np.full(i.shape, 7.0), 1, lambda _, new: new),
+            [x, index],
+            0,
+            label="number",
+        ),
         Case("index_add", lambda t, i, s: vkml.index_add(t, 0, i, s), added, [x, rows, part], 4),
-        Case("index_copy", lambda t, i, s: vkml.index_copy(t, 0, i, s),
-             lambda a, i, s: scatter_reference(
-                 a, np.broadcast_to(i[:, None], s.shape), s, 0, lambda _, new: new),
-             [x, rows, part], 0),
-        Case("index_fill", lambda t, i: t.index_fill(0, i, -1.0),
-             lambda a, i: np.where(np.isin(np.arange(4), i)[:, None], -1.0, a), [x, rows], 0),
-        Case("take_along_dim", lambda t, i: vkml.take_along_dim(t, i, dim=1),
-             lambda a, i: np.take_along_axis(a, i, 1), [x[:3], index], 0),
-        Case("take_along_axis", lambda t, i: vkml.take_along_axis(t, i, axis=0),
-             lambda a, i: np.take_along_axis(a, i, 0), [x, index[:1, :1]], 0),
+        Case(
+            "index_copy",
+            lambda t, i, s: vkml.index_copy(t, 0, i, s),
+            lambda a, i, s: scatter_reference(
+                a, np.broadcast_to(i[:, None], s.shape), s, 0, lambda _, new: new
+            ),
+            [x, rows, part],
+            0,
+        ),
+        Case(
+            "index_fill",
+            lambda t, i: t.index_fill(0, i, -1.0),
+            lambda a, i: np.where(np.isin(np.arange(4), i)[:, None], -1.0, a),
+            [x, rows],
+            0,
+        ),
+        Case(
+            "take_along_dim",
+            lambda t, i: vkml.take_along_dim(t, i, dim=1),
+            lambda a, i: np.take_along_axis(a, i, 1),
+            [x[:3], index],
+            0,
+        ),
+        Case(
+            "take_along_axis",
+            lambda t, i: vkml.take_along_axis(t, i, axis=0),
+            lambda a, i: np.take_along_axis(a, i, 0),
+            [x, index[:1, :1]],
+            0,
+        ),
     ]
 
 
@@ -160,17 +183,26 @@ def _indices() -> list[Case]:
         ("put sliced", put_sliced, [small(2, 2, 3), k]),
     ]
     cases += [
-        Case("setitem", written(write), written(write), [x, *arrays], 0, label=name)
+        Case("setitem", written(write), written(write), [x, *arrays], 2, label=name)
         for name, write, arrays in writes
     ]
     return [
         *cases,
-        Case("index_put", lambda t, i, k, v: vkml.index_put(t, (i, None, k), v),
-             written(lambda t, i, k, v: t.__setitem__((i, slice(None), k), v)),
-             [x, i, k, small(3, 4)], 0),
-        Case("index_put", lambda t, i, v: t.index_put((i,), v, accumulate=True),
-             written(lambda t, i, v: np.add.at(t, i, v)),
-             [x, np.array([1, 1, 0]), inputs((3, 4, 5), 0, 1)], 4, label="add"),
+        Case(
+            "index_put",
+            lambda t, i, k, v: vkml.index_put(t, (i, None, k), v),
+            written(lambda t, i, k, v: t.__setitem__((i, slice(None), k), v)),
+            [x, i, k, small(3, 4)],
+            0,
+        ),
+        Case(
+            "index_put",
+            lambda t, i, v: t.index_put((i,), v, accumulate=True),
+            written(lambda t, i, v: np.add.at(t, i, v)),
+            [x, np.array([1, 1, 0]), inputs((3, 4, 5), 0, 1)],
+            4,
+            label="add",
+        ),
     ]
 
 
@@ -188,16 +220,34 @@ def _masks() -> list[Case]:
 
     return [
         Case("nonzero", vkml.nonzero, np.argwhere, [sparse], 0, False),
-        Case("nonzero", lambda t: t.nonzero(as_tuple=True)[1], lambda a: a.nonzero()[1], [sparse],
-             0, False, "tuple"),
+        Case(
+            "nonzero",
+            lambda t: t.nonzero(as_tuple=True)[1],
+            lambda a: a.nonzero()[1],
+            [sparse],
+            0,
+            False,
+            "tuple",
+        ),
         Case("nonzero", vkml.nonzero, np.argwhere, [none], 0, False, "none"),
         Case("argwhere", vkml.argwhere, np.argwhere, [mask], 0, False),
         Case("masked_select", vkml.masked_select, lambda a, m: a[m], [x, mask], 0),
-        Case("masked_select", vkml.masked_select, lambda a, m: a[np.broadcast_to(m, a.shape)],
-             [x, mask[:1]], 0, label="broadcast"),
+        Case(
+            "masked_select",
+            vkml.masked_select,
+            lambda a, m: a[np.broadcast_to(m, a.shape)],
+            [x, mask[:1]],
+            0,
+            label="broadcast",
+        ),
         Case("masked_select", vkml.masked_select, lambda a, m: a[m], [x, none], 0, label="none"),
-        Case("masked_fill", lambda t, m: vkml.masked_fill(t, m, -2.0),
-             lambda a, m: np.where(m, -2.0, a), [x, mask], 0),
+        Case(
+            "masked_fill",
+            lambda t, m: vkml.masked_fill(t, m, -2.0),
+            lambda a, m: np.where(m, -2.0, a),
+            [x, mask],
+            0,
+        ),
         Case("masked_scatter", vkml.masked_scatter, spread, [x, mask, source], 0),
     ]
 

@@ -15,10 +15,10 @@ import vkml
 from arrangement_cases import ARRANGEMENT_CASES
 from case import Array, Case, small
 from checking import inputs
+from image_cases import IMAGE_CASES
 from ordering_cases import ORDERING_CASES
 from product_cases import PRODUCT_CASES
 from selection_cases import SELECTION_CASES
-
 
 
 def _views() -> list[Case]:
@@ -516,6 +516,7 @@ CASES: list[Case] = [
     *_indexing(),
     *_networks(),
     *ARRANGEMENT_CASES,
+    *IMAGE_CASES,
     *ORDERING_CASES,
     *PRODUCT_CASES,
     *SELECTION_CASES,

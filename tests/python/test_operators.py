@@ -162,6 +162,8 @@ def test_other_floats(name: str, dtype: object, device: object) -> None:
     """Halves accumulate in float32: the result is off by its own rounding alone."""
     precision = {vkml.float16: 2.0**-11, vkml.bfloat16: 2.0**-8, vkml.float64: 2.0**-52}[dtype]
     for case in (case for case in CASES if case.name == name):
+        if not any(np.issubdtype(array.dtype, np.floating) for array in case.arrays):
+            continue
         tensors = [
             vkml.tensor(array, device=device).to(dtype)
             if np.issubdtype(array.dtype, np.floating)

@@ -50,6 +50,8 @@ def same_default(ours, theirs):
     # PyTorch's None for a flag means False, and its generator is its global one.
     if theirs.default is None or isinstance(theirs.default, torch.Generator):
         return not ours.default
+    if inspect.isroutine(theirs.default):
+        return ours.default.__name__ == theirs.default.__name__
     return ours.default == theirs.default or theirs.default is inspect.Parameter.empty
 
 

@@ -7,8 +7,8 @@ from typing import Literal
 import vkml
 from vkml import Tensor
 from vkml.nn import functional, init
-from vkml.nn.functional import IntOrPair
 from vkml.nn.module import Module
+from vkml.nn.pairs import IntOrPair, as_pair
 from vkml.nn.parameter import Parameter
 
 
@@ -57,10 +57,10 @@ class Conv2d(Module):
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = functional.as_pair(kernel_size)
-        self.stride = functional.as_pair(stride)
-        self.padding = padding if isinstance(padding, str) else functional.as_pair(padding)
-        self.dilation = functional.as_pair(dilation)
+        self.kernel_size = as_pair(kernel_size)
+        self.stride = as_pair(stride)
+        self.padding = padding if isinstance(padding, str) else as_pair(padding)
+        self.dilation = as_pair(dilation)
         self.groups = groups
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self.weight = Parameter(vkml.empty(shape, dtype=dtype, device=device))

@@ -8,8 +8,6 @@ arguments are PyTorch's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
 
 import vkml
 from vkml import Tensor
@@ -45,6 +43,15 @@ from vkml.nn.activation_functions import (
     tanhshrink,
     threshold,
 )
+from vkml.nn.attention_functions import scaled_dot_product_attention
+from vkml.nn.convolution_functions import (
+    conv1d,
+    conv2d,
+    conv_transpose1d,
+    conv_transpose2d,
+    fold,
+    unfold,
+)
 from vkml.nn.loss_functions import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -55,49 +62,127 @@ from vkml.nn.loss_functions import (
     nll_loss,
     smooth_l1_loss,
 )
+from vkml.nn.normalization_functions import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    rms_norm,
+)
+from vkml.nn.pooling_functions import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    lp_pool1d,
+    lp_pool2d,
+    max_pool1d,
+    max_pool2d,
+)
+from vkml.nn.ranking_losses import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    ctc_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    kl_div,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_soft_margin_loss,
+    pairwise_distance,
+    poisson_nll_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from vkml.nn.resampling_functions import (
+    channel_shuffle,
+    interpolate,
+    pad,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 
 __all__ = [
+    "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "avg_pool1d",
     "avg_pool2d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
+    "conv1d",
     "conv2d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "elu",
     "embedding",
+    "embedding_bag",
+    "fold",
+    "gaussian_nll_loss",
     "geglu",
     "gelu",
     "glu",
+    "group_norm",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
+    "interpolate",
+    "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "margin_ranking_loss",
+    "max_pool1d",
     "max_pool2d",
     "mish",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
+    "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson_nll_loss",
     "prelu",
     "reglu",
     "relu",
     "relu6",
+    "rms_norm",
     "rrelu",
+    "scaled_dot_product_attention",
     "selu",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
     "softmin",
     "softplus",
@@ -107,14 +192,10 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "unfold",
 ]
-
-IntOrPair = int | tuple[int, int]
-
-
-def as_pair(value: IntOrPair) -> tuple[int, int]:
-    """A setting for both axes: (n, n) from n, and a pair as it is."""
-    return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
 # Linear maps.
@@ -130,51 +211,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     result = input @ (weight.transpose(-1, -2) if weight.ndim > 1 else weight)
     return result if bias is None else result + bias
-
-
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: IntOrPair = 1,
-    padding: IntOrPair | Literal["valid", "same"] = 0,
-    dilation: IntOrPair = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Cross-correlation over the last two axes.
-
-    Args:
-        input: Shape (batch, in, height, width).
-        weight: Shape (out, in / groups, kernel height, kernel width).
-        bias: Shape (out,), or None.
-        stride: Steps of the kernel, for both axes or for each.
-        padding: Zeros on each side, for both axes or for each; `valid` is 0, and `same` keeps the
-            extents (for stride 1).
-        dilation: Distance between kernel elements.
-        groups: Blocks of channels that do not see each other.
-    """
-    if padding == "valid":
-        padding = 0
-    elif padding == "same":
-        if as_pair(stride) != (1, 1):
-            raise vkml.ArgumentError(
-                f"[conv2d] padding='same' needs stride 1, got {stride}. Give padding in numbers."
-            )
-        spans = [d * (k - 1) for d, k in zip(as_pair(dilation), weight.shape[2:], strict=True)]
-        if any(span % 2 for span in spans):
-            # An even kernel needs one more zero behind than in front.
-            height, width = spans
-            sides = (width // 2, width - width // 2, height // 2, height - height // 2)
-            input, padding = vkml.pad(input, sides), 0
-        else:
-            padding = (spans[0] // 2, spans[1] // 2)
-    elif isinstance(padding, str):
-        raise vkml.ArgumentError(
-            f"[conv2d] padding is {padding!r}. Pass 'valid', 'same' or numbers."
-        )
-    return vkml.conv2d(
-        input, weight, bias, as_pair(stride), as_pair(padding), as_pair(dilation), groups
-    )
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
@@ -194,10 +230,79 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Class numbers as rows of zeros with a single 1; without `num_classes`, max + 1 of them."""
-    if num_classes == -1:
-        num_classes = int(tensor.max().item()) + 1
-    classes = vkml.arange(num_classes, device=tensor.device)
-    return (tensor.unsqueeze(-1) == classes).to(vkml.int64)
+    return vkml.one_hot(tensor, num_classes)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1.T @ weight[o] @ x2 for each output o, over the last axes.
+
+    Args:
+        input1: Shape (..., in1).
+        input2: Shape (..., in2), with the same leading axes.
+        weight: Shape (out, in1, in2).
+        bias: Shape (out,), or None.
+    """
+    rows1, rows2 = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])
+    result = vkml.einsum("bi,oij,bj->bo", rows1, weight, rows2)
+    result = result.reshape(*input1.shape[:-1], weight.shape[0])
+    return result if bias is None else result + bias
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    *,
+    mode: str = "mean",
+    per_sample_weights: Tensor | None = None,
+    padding_idx: int | None = None,
+    include_last_offset: bool = False,
+) -> Tensor:
+    """Sums, means or maxima of bags of rows of a table.
+
+    Args:
+        input: Row numbers, shape (bags, rows of a bag); or one vector, cut by `offsets`.
+        weight: The table, shape (rows, width).
+        offsets: Where each bag begins in a vector of row numbers.
+        mode: `sum`, `mean` or `max`.
+        per_sample_weights: A factor for each row number, for `sum` alone.
+        padding_idx: A row that counts for nothing.
+        include_last_offset: Whether the last offset is the end of the last bag.
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise vkml.ArgumentError(f"[embedding_bag] mode is {mode!r}. Pass 'sum', 'mean' or 'max'.")
+    if per_sample_weights is not None and mode != "sum":
+        raise vkml.ArgumentError("[embedding_bag] per_sample_weights need mode='sum'.")
+    if input.ndim == 2:
+        bags, longest = input.shape
+        bag = vkml.arange(bags, device=input.device).repeat_interleave(longest)
+    elif offsets is None:
+        raise vkml.ArgumentError("[embedding_bag] a vector of row numbers needs offsets.")
+    else:
+        starts = offsets[:-1] if include_last_offset else offsets
+        bags = starts.shape[0]
+        places = vkml.arange(input.shape[0], device=input.device).to(starts.dtype)
+        bag = vkml.searchsorted(starts, places, right=True) - 1
+    flat = input.reshape(-1)
+    rows = vkml.embedding(flat, weight)
+    counted = vkml.ones_like(flat).to(rows.dtype)
+    if padding_idx is not None:
+        counted = (flat != padding_idx % weight.shape[0]).to(rows.dtype)
+    index = bag.unsqueeze(1).broadcast_to(rows.shape)
+    base = vkml.zeros(bags, weight.shape[1], dtype=rows.dtype, device=rows.device)
+    if mode == "max":
+        rows = vkml.where(counted.unsqueeze(1) > 0, rows, -math.inf)
+        largest = vkml.scatter_reduce(base, 0, index, rows, "amax", include_self=False)
+        # A bag without rows gives 0.
+        return vkml.where(largest.detach() > -math.inf, largest, 0.0)
+    factors = counted
+    if per_sample_weights is not None:
+        factors = counted * per_sample_weights.reshape(-1)
+    total = vkml.scatter_add(base, 0, index, rows * factors.unsqueeze(1))
+    if mode == "sum":
+        return total
+    sizes = vkml.scatter_add(base[:, 0], 0, bag, counted)
+    return total / sizes.clamp(min=1.0).unsqueeze(1)
 
 
 # Regularisation.
@@ -210,192 +315,3 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     if not training or p == 0.0:
         return input
     return vkml.dropout(input, p)
-
-
-# Pooling and padding.
-
-
-def max_pool2d(
-    input: Tensor,
-    kernel_size: IntOrPair,
-    stride: IntOrPair | None = None,
-    padding: IntOrPair = 0,
-    dilation: IntOrPair = 1,
-) -> Tensor:
-    """The largest element of each window; padding never wins.
-
-    Args:
-        input: Shape (batch, channels, height, width).
-        kernel_size: Window extents, for both axes or for each.
-        stride: Steps of the window; `kernel_size` if None.
-        padding: Elements added on each side, smaller than every number.
-        dilation: Distance between window elements.
-    """
-    kernel = as_pair(kernel_size)
-    return vkml.max_pool2d(
-        input,
-        kernel,
-        kernel if stride is None else as_pair(stride),
-        as_pair(padding),
-        as_pair(dilation),
-    )
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: IntOrPair,
-    stride: IntOrPair | None = None,
-    padding: IntOrPair = 0,
-    *,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """The mean of each window.
-
-    Args:
-        input: Shape (batch, channels, height, width).
-        kernel_size: Window extents, for both axes or for each.
-        stride: Steps of the window; `kernel_size` if None.
-        padding: Zeros added on each side.
-        count_include_pad: Whether padding counts as elements of the mean.
-    """
-    kernel = as_pair(kernel_size)
-    return vkml.avg_pool2d(
-        input,
-        kernel,
-        kernel if stride is None else as_pair(stride),
-        as_pair(padding),
-        count_include_pad,
-    )
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: IntOrPair) -> Tensor:
-    """The mean of equal windows, as many as `output_size` asks for.
-
-    Args:
-        input: Shape (batch, channels, height, width).
-        output_size: Extents of the result; each must divide the input's.
-    """
-    height, width = input.shape[-2:]
-    rows, columns = as_pair(output_size)
-    if rows < 1 or columns < 1 or height % rows or width % columns:
-        raise vkml.ShapeError(
-            f"[adaptive_avg_pool2d] {height}x{width} does not divide into {rows}x{columns} equal "
-            f"windows. Use avg_pool2d with a kernel and a stride."
-        )
-    if (rows, columns) == (1, 1):
-        return input.mean((-2, -1), keepdim=True)
-    return avg_pool2d(input, (height // rows, width // columns))
-
-
-def pad(
-    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
-) -> Tensor:
-    """Adds elements at both ends of the last axes.
-
-    Args:
-        input: Any shape.
-        pad: (before, after) for the last axis, then for the one before it, and so on.
-        mode: `constant`.
-        value: What is added; 0 if None.
-    """
-    if mode != "constant":
-        raise vkml.ArgumentError(f"[pad] mode is {mode!r}. Only 'constant' is available.")
-    return vkml.pad(input, tuple(pad), value=0.0 if value is None else value)
-
-
-# Normalisation.
-
-
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Subtracts the mean and divides by the deviation over the last axes (Ba et al., 2016).
-
-    Args:
-        input: Shape (..., *normalized_shape).
-        normalized_shape: The extents over which each row is normalised.
-        weight: Factors of that shape, or None.
-        bias: Offsets of that shape, or None.
-        eps: Added to the variance.
-    """
-    shape = tuple(normalized_shape)
-    if len(shape) == 0 or tuple(input.shape[-len(shape) :]) != shape:
-        raise vkml.ShapeError(
-            f"[layer_norm] normalized_shape {shape} is not the end of the input's shape "
-            f"{tuple(input.shape)}."
-        )
-    return vkml.layer_norm(input, shape, weight, bias, eps)
-
-
-def batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Normalises each channel over the batch and positions (Ioffe and Szegedy, 2015).
-
-    Args:
-        input: Shape (batch, channels, positions...).
-        running_mean: Means of the channels; updated in training, used otherwise.
-        running_var: Variances of the channels, likewise. Training updates it with the unbiased
-            variance of the batch, though it normalises by the biased one.
-        weight: A factor for each channel, or None.
-        bias: An offset for each channel, or None.
-        training: Whether the statistics of this batch are used.
-        momentum: The weight of this batch in the running statistics.
-        eps: Added to the variance.
-    """
-    if input.ndim < 2:
-        raise vkml.ShapeError(
-            f"[batch_norm] needs a batch axis and a channel axis, got shape {tuple(input.shape)}."
-        )
-    per_channel = tuple(-1 if axis == 1 else 1 for axis in range(input.ndim))
-    if training or running_mean is None or running_var is None:
-        axes = tuple(axis for axis in range(input.ndim) if axis != 1)
-        if training:
-            _update_statistics(input.detach(), axes, running_mean, running_var, momentum)
-        result = vkml.normalize(input, axes, eps)
-    else:
-        deviation = (running_var + eps).sqrt().reshape(*per_channel)
-        result = (input - running_mean.reshape(*per_channel)) / deviation
-    if weight is not None:
-        result = result * weight.reshape(*per_channel)
-    return result if bias is None else result + bias.reshape(*per_channel)
-
-
-def _update_statistics(
-    input: Tensor,
-    axes: tuple[int, ...],
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    momentum: float,
-) -> None:
-    if math.prod(input.shape) <= input.shape[1]:
-        raise vkml.ShapeError(
-            f"[batch_norm] needs more than one value per channel in training, got shape "
-            f"{tuple(input.shape)}. Use a larger batch, or module.eval()."
-        )
-    with vkml.no_grad():
-        if running_mean is not None:
-            running_mean.assign_(running_mean * (1 - momentum) + input.mean(axes) * momentum)
-        if running_var is not None:
-            variance = input.var(axes, correction=1)
-            running_var.assign_(running_var * (1 - momentum) + variance * momentum)
-
-
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Divides by the p-norm along `dim`, or by `eps` where that is larger."""
-    if p == 2.0:
-        norm = (input * input).sum(dim, keepdim=True).sqrt()
-    else:
-        norm = (input.abs() ** p).sum(dim, keepdim=True) ** (1.0 / p)
-    return input / norm.clamp(min=eps)

@@ -1,7 +1,8 @@
-"""Layers that are a matrix: Linear, Embedding, and Identity for none."""
+"""Layers that are a matrix: Linear, Bilinear, Embedding and its bags, and Identity for none."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import vkml
@@ -74,6 +75,59 @@ class Linear(Module):
         )
 
 
+class Bilinear(Module):
+    """x1.T @ weight[o] @ x2 + bias[o] for each output o, over the last axes.
+
+    Args:
+        in1_features: Extent of the first input's last axis.
+        in2_features: Extent of the second input's last axis.
+        out_features: Extent of the result's last axis.
+        bias: Whether there is an offset.
+        device: Where the parameters live.
+        dtype: Of the parameters.
+
+    Attributes:
+        weight: Shape (out_features, in1_features, in2_features).
+        bias: Shape (out_features,), or None.
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: vkml.DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Parameter(vkml.empty(shape, dtype=dtype, device=device))
+        offset = Parameter(vkml.empty((out_features,), dtype=dtype, device=device))
+        self.register_parameter("bias", offset if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new parameters: uniform on +-1 / sqrt(in1_features)."""
+        bound = 1.0 / math.sqrt(self.in1_features)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """Maps (..., in1_features) and (..., in2_features) to (..., out_features)."""
+        return functional.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
+
+
 class Embedding(Module):
     """A table of rows, looked up by number.
 
@@ -129,3 +183,68 @@ class Embedding(Module):
         """The constructor's arguments."""
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+
+
+class EmbeddingBag(Module):
+    """Sums, means or maxima of bags of rows of a table; arguments as `functional.embedding_bag`.
+
+    Args:
+        num_embeddings: Number of rows.
+        embedding_dim: Width of a row.
+        mode: `sum`, `mean` or `max`.
+        include_last_offset: Whether the last offset is the end of the last bag.
+        padding_idx: A row that counts for nothing.
+        device: Where the table lives.
+        dtype: Of the table.
+
+    Attributes:
+        weight: Shape (num_embeddings, embedding_dim), drawn from the normal distribution.
+    """
+
+    weight: Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: vkml.DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+        self.padding_idx = padding_idx
+        table = vkml.empty((num_embeddings, embedding_dim), dtype=dtype, device=device)
+        self.weight = Parameter(table)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws a new table."""
+        init.normal_(self.weight)
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        """Maps row numbers (bags, rows of a bag), or a vector with offsets, to (bags, width)."""
+        return functional.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            mode=self.mode,
+            per_sample_weights=per_sample_weights,
+            padding_idx=self.padding_idx,
+            include_last_offset=self.include_last_offset,
+        )
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"

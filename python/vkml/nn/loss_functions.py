@@ -9,21 +9,24 @@ import vkml
 from vkml import Tensor
 
 
-def _check_reduction(reduction: str, operator: str) -> None:
+def check_reduction(reduction: str, operator: str) -> None:
+    """Raises unless the reduction is one of `mean`, `sum` and `none`."""
     if reduction not in ("mean", "sum", "none"):
         raise vkml.ArgumentError(
             f"[{operator}] reduction is {reduction!r}. Pass 'mean', 'sum' or 'none'."
         )
 
 
-def _reduce(loss: Tensor, reduction: str, operator: str) -> Tensor:
-    _check_reduction(reduction, operator)
+def reduce_loss(loss: Tensor, reduction: str, operator: str) -> Tensor:
+    """The mean or the sum of a loss, or the loss itself."""
+    check_reduction(reduction, operator)
     if reduction == "none":
         return loss
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
-def _check_same_shape(input: Tensor, target: Tensor, operator: str) -> None:
+def check_same_shape(input: Tensor, target: Tensor, operator: str) -> None:
+    """Raises unless both have one shape."""
     # Broadcasting here would silently average over pairs that were never meant.
     if input.shape != target.shape:
         raise vkml.ShapeError(
@@ -34,29 +37,29 @@ def _check_same_shape(input: Tensor, target: Tensor, operator: str) -> None:
 
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The squared difference."""
-    _check_same_shape(input, target, "mse_loss")
+    check_same_shape(input, target, "mse_loss")
     difference = input - target
-    return _reduce(difference * difference, reduction, "mse_loss")
+    return reduce_loss(difference * difference, reduction, "mse_loss")
 
 
 def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute difference."""
-    _check_same_shape(input, target, "l1_loss")
-    return _reduce((input - target).abs(), reduction, "l1_loss")
+    check_same_shape(input, target, "l1_loss")
+    return reduce_loss((input - target).abs(), reduction, "l1_loss")
 
 
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
 ) -> Tensor:
     """Half the squared difference up to `delta`, linear with slope `delta` beyond."""
-    _check_same_shape(input, target, "huber_loss")
+    check_same_shape(input, target, "huber_loss")
     difference = (input - target).abs()
     loss = vkml.where(
         difference <= delta,
         0.5 * difference * difference,
         delta * (difference - 0.5 * delta),
     )
-    return _reduce(loss, reduction, "huber_loss")
+    return reduce_loss(loss, reduction, "huber_loss")
 
 
 def smooth_l1_loss(
@@ -72,13 +75,13 @@ def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:
     """Cross entropy of probabilities in [0, 1]; each logarithm is at least -100."""
-    _check_same_shape(input, target, "binary_cross_entropy")
+    check_same_shape(input, target, "binary_cross_entropy")
     log_one = vkml.maximum(input.log(), -100.0)
     log_zero = vkml.maximum((1 - input).log(), -100.0)
     loss = -(target * log_one + (1 - target) * log_zero)
     if weight is not None:
         loss = loss * weight
-    return _reduce(loss, reduction, "binary_cross_entropy")
+    return reduce_loss(loss, reduction, "binary_cross_entropy")
 
 
 def binary_cross_entropy_with_logits(
@@ -99,7 +102,7 @@ def binary_cross_entropy_with_logits(
         pos_weight: Factors on the share of class 1, broadcast.
     """
     operator = "binary_cross_entropy_with_logits"
-    _check_same_shape(input, target, operator)
+    check_same_shape(input, target, operator)
     # -log(sigmoid(x)) = softplus(-x), and -log(1 - sigmoid(x)) = softplus(-x) + x.
     loss_of_one = vkml.softplus(-input)
     if pos_weight is not None:
@@ -107,7 +110,7 @@ def binary_cross_entropy_with_logits(
     loss = (1 - target) * input + loss_of_one
     if weight is not None:
         loss = loss * weight
-    return _reduce(loss, reduction, operator)
+    return reduce_loss(loss, reduction, operator)
 
 
 def cross_entropy(
@@ -142,7 +145,7 @@ def cross_entropy(
         return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
     _check_classes(input, target, "cross_entropy")
     if weight is None:
-        _check_reduction(reduction, "cross_entropy")
+        check_reduction(reduction, "cross_entropy")
         return vkml.cross_entropy(input, target, reduction, ignore_index, label_smoothing)
     return _weighted_cross_entropy(
         vkml.log_softmax(input, _class_axis(input)),
@@ -194,14 +197,14 @@ def _along_classes(weight: Tensor, input: Tensor) -> Tensor:
 def _cross_entropy_of_probabilities(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, label_smoothing: float
 ) -> Tensor:
-    _check_same_shape(input, target, "cross_entropy")
+    check_same_shape(input, target, "cross_entropy")
     axis = _class_axis(input)
     if label_smoothing > 0.0:
         target = target * (1.0 - label_smoothing) + label_smoothing / input.shape[axis]
     share = target * vkml.log_softmax(input, axis)
     if weight is not None:
         share = share * _along_classes(weight, input)
-    return _reduce(-share.sum(axis), reduction, "cross_entropy")
+    return reduce_loss(-share.sum(axis), reduction, "cross_entropy")
 
 
 def _weighted_cross_entropy(
@@ -227,4 +230,4 @@ def _weighted_cross_entropy(
         loss = (1.0 - label_smoothing) * loss + label_smoothing * even
     if reduction == "mean":
         return loss.sum() / row_weight.sum()
-    return _reduce(loss, reduction, operator)
+    return reduce_loss(loss, reduction, operator)

@@ -1,14 +1,36 @@
-"""Pooling layers: windows over the last two axes."""
+"""Pooling layers: windows over the last axis or the last two."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from vkml import Tensor
 from vkml.nn import functional
-from vkml.nn.functional import IntOrPair
 from vkml.nn.module import Module
+from vkml.nn.pairs import IntOrPair
+from vkml.nn.pooling_functions import OptionalPair
+
+Single = int | tuple[int]
 
 
-class MaxPool2d(Module):
+class _Pool(Module):
+    """A pooling function with its settings."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self._names = tuple(settings)
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names}
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return ", ".join(f"{name}={value}" for name, value in self._settings().items())
+
+
+class MaxPool2d(_Pool):
     """The largest element of each window; arguments as `functional.max_pool2d`."""
 
     def __init__(
@@ -17,32 +39,50 @@ class MaxPool2d(Module):
         stride: IntOrPair | None = None,
         padding: IntOrPair = 0,
         dilation: IntOrPair = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
     ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
+        super().__init__(
+            kernel_size=kernel_size,
+            stride=kernel_size if stride is None else stride,
+            padding=padding,
+            dilation=dilation,
+            return_indices=return_indices,
+            ceil_mode=ceil_mode,
+        )
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Maps (batch, channels, height, width) to fewer rows and columns."""
-        return functional.max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
+        return functional.max_pool2d(input, **self._settings())
+
+
+class MaxPool1d(_Pool):
+    """The largest element of each window; arguments as `functional.max_pool1d`."""
+
+    def __init__(
+        self,
+        kernel_size: Single,
+        stride: Single | None = None,
+        padding: Single = 0,
+        dilation: Single = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__(
+            kernel_size=kernel_size,
+            stride=kernel_size if stride is None else stride,
+            padding=padding,
+            dilation=dilation,
+            return_indices=return_indices,
+            ceil_mode=ceil_mode,
         )
 
-    def extra_repr(self) -> str:
-        """The constructor's arguments."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}"
-        )
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """Maps (batch, channels, length) to fewer elements."""
+        return functional.max_pool1d(input, **self._settings())
 
 
-class AvgPool2d(Module):
+class AvgPool2d(_Pool):
     """The mean of each window; arguments as `functional.avg_pool2d`."""
 
     def __init__(
@@ -50,41 +90,125 @@ class AvgPool2d(Module):
         kernel_size: IntOrPair,
         stride: IntOrPair | None = None,
         padding: IntOrPair = 0,
-        *,
+        ceil_mode: bool = False,
         count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.count_include_pad = count_include_pad
+        super().__init__(
+            kernel_size=kernel_size,
+            stride=kernel_size if stride is None else stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+            divisor_override=divisor_override,
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, channels, height, width) to fewer rows and columns."""
-        return functional.avg_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            count_include_pad=self.count_include_pad,
+        return functional.avg_pool2d(input, **self._settings())
+
+
+class AvgPool1d(_Pool):
+    """The mean of each window; arguments as `functional.avg_pool1d`."""
+
+    def __init__(
+        self,
+        kernel_size: Single,
+        stride: Single | None = None,
+        padding: Single = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(
+            kernel_size=kernel_size,
+            stride=kernel_size if stride is None else stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
         )
 
-    def extra_repr(self) -> str:
-        """The constructor's arguments."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps (batch, channels, length) to fewer elements."""
+        return functional.avg_pool1d(input, **self._settings())
 
 
-class AdaptiveAvgPool2d(Module):
-    """The mean of equal windows, as many as `output_size` asks for."""
+class LPPool2d(_Pool):
+    """The p-norm of each window; arguments as `functional.lp_pool2d`."""
 
-    def __init__(self, output_size: IntOrPair) -> None:
-        super().__init__()
-        self.output_size = output_size
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: IntOrPair,
+        stride: IntOrPair | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__(
+            norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps (batch, channels, height, width) to fewer rows and columns."""
+        return functional.lp_pool2d(input, **self._settings())
+
+
+class LPPool1d(_Pool):
+    """The p-norm of each window; arguments as `functional.lp_pool1d`."""
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: Single,
+        stride: Single | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__(
+            norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps (batch, channels, length) to fewer elements."""
+        return functional.lp_pool1d(input, **self._settings())
+
+
+class AdaptiveAvgPool2d(_Pool):
+    """The mean of windows that divide both axes, as many as `output_size` asks for."""
+
+    def __init__(self, output_size: OptionalPair) -> None:
+        super().__init__(output_size=output_size)
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, channels, height, width) to (batch, channels, *output_size)."""
-        return functional.adaptive_avg_pool2d(input, self.output_size)
+        return functional.adaptive_avg_pool2d(input, **self._settings())
 
-    def extra_repr(self) -> str:
-        """The constructor's argument."""
-        return f"output_size={self.output_size}"
+
+class AdaptiveAvgPool1d(_Pool):
+    """The mean of windows that divide the axis, as many as `output_size` asks for."""
+
+    def __init__(self, output_size: Single) -> None:
+        super().__init__(output_size=output_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps (batch, channels, length) to (batch, channels, output_size)."""
+        return functional.adaptive_avg_pool1d(input, **self._settings())
+
+
+class AdaptiveMaxPool2d(_Pool):
+    """The largest element of windows that divide both axes."""
+
+    def __init__(self, output_size: OptionalPair, return_indices: bool = False) -> None:
+        super().__init__(output_size=output_size, return_indices=return_indices)
+
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """Maps (batch, channels, height, width) to (batch, channels, *output_size)."""
+        return functional.adaptive_max_pool2d(input, **self._settings())
+
+
+class AdaptiveMaxPool1d(_Pool):
+    """The largest element of windows that divide the axis."""
+
+    def __init__(self, output_size: Single, return_indices: bool = False) -> None:
+        super().__init__(output_size=output_size, return_indices=return_indices)
+
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """Maps (batch, channels, length) to (batch, channels, output_size)."""
+        return functional.adaptive_max_pool1d(input, **self._settings())

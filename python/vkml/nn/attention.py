@@ -1,0 +1,292 @@
+"""Attention layers: MultiheadAttention and the encoder of a transformer (Vaswani et al., 2017)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import vkml
+from vkml import Tensor
+from vkml.nn import functional, init
+from vkml.nn.attention_functions import attention_weights
+from vkml.nn.containers import ModuleList
+from vkml.nn.linear import Linear
+from vkml.nn.module import Module
+from vkml.nn.normalization import LayerNorm
+from vkml.nn.parameter import Parameter
+from vkml.nn.shaping import Dropout
+
+
+class MultiheadAttention(Module):
+    """Attention in several subspaces at once.
+
+    Args:
+        embed_dim: Width of the query and of the result.
+        num_heads: How many heads share that width.
+        dropout: Probability with which weights are zeroed in training.
+        bias: Whether the projections have offsets.
+        kdim: Width of the key; `embed_dim` if None.
+        vdim: Width of the value; `embed_dim` if None.
+        batch_first: Whether the batch, rather than the sequence, is the first axis.
+        device: Where the parameters live.
+        dtype: Of the parameters.
+
+    Attributes:
+        in_proj_weight: Shape (3 * embed_dim, embed_dim): query, key, value; None where widths
+            differ, and then q_proj_weight, k_proj_weight and v_proj_weight.
+        in_proj_bias: Shape (3 * embed_dim,), or None.
+        out_proj: The linear map of the heads' results.
+    """
+
+    in_proj_weight: Parameter | None
+    in_proj_bias: Parameter | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        *,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: vkml.DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if num_heads < 1 or embed_dim % num_heads != 0:
+            raise vkml.ArgumentError(
+                f"[MultiheadAttention] embed_dim={embed_dim} does not divide into {num_heads} "
+                f"heads."
+            )
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        widths = (embed_dim, kdim or embed_dim, vdim or embed_dim)
+        self._is_joint = widths == (embed_dim, embed_dim, embed_dim)
+
+        def matrix(rows: int, columns: int) -> Parameter:
+            return Parameter(vkml.empty((rows, columns), dtype=dtype, device=device))
+
+        self.register_parameter(
+            "in_proj_weight", matrix(3 * embed_dim, embed_dim) if self._is_joint else None
+        )
+        for name, width in zip("qkv", widths, strict=True):
+            value = None if self._is_joint else matrix(embed_dim, width)
+            self.register_parameter(f"{name}_proj_weight", value)
+        zeros = Parameter(vkml.zeros((3 * embed_dim,), dtype=dtype, device=device))
+        self.register_parameter("in_proj_bias", zeros if bias else None)
+        self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new projections by Xavier's uniform distribution; offsets are 0."""
+        for name, parameter in self.named_parameters():
+            if name.endswith("proj_weight"):
+                init.xavier_uniform_(parameter)
+        if self.in_proj_bias is not None:
+            init.zeros_(self.in_proj_bias)
+        if self.out_proj.bias is not None:
+            init.zeros_(self.out_proj.bias)
+
+    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
+        biases: list[Tensor | None] = [None, None, None]
+        if self.in_proj_bias is not None:
+            biases = list(self.in_proj_bias.chunk(3))
+        if self.in_proj_weight is not None:
+            if query is key and key is value:
+                joint = functional.linear(query, self.in_proj_weight, self.in_proj_bias)
+                return list(joint.chunk(3, -1))
+            weights = list(self.in_proj_weight.chunk(3))
+        else:
+            weights = [getattr(self, f"{name}_proj_weight") for name in "qkv"]
+        inputs = (query, key, value)
+        return [functional.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
+
+    def _mask(
+        self,
+        batch: int,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+    ) -> Tensor | None:
+        """What is added to scores (batch, heads, queries, keys); True in a mask means hidden."""
+
+        def added(mask: Tensor) -> Tensor:
+            return vkml.where(mask, -float("inf"), 0.0) if mask.dtype == vkml.bool else mask
+
+        total = None
+        if attn_mask is not None:
+            total = added(attn_mask)
+            if total.ndim == 3:
+                total = total.reshape(batch, self.num_heads, *total.shape[1:])
+        if key_padding_mask is not None:
+            hidden = added(key_padding_mask).unsqueeze(1).unsqueeze(1)
+            total = hidden if total is None else total + hidden
+        return total
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attends from each query to the keys.
+
+        Args:
+            query: Shape (queries, batch, embed_dim); with `batch_first` the batch comes first;
+                without a batch (queries, embed_dim).
+            key: Shape (keys, batch, kdim).
+            value: Shape (keys, batch, vdim).
+            key_padding_mask: Shape (batch, keys): True hides a key, or what is added to scores.
+            need_weights: Whether the weights are returned too.
+            attn_mask: Shape (queries, keys) or (batch * heads, queries, keys): True hides a key
+                from a query, or what is added to scores.
+            average_attn_weights: Whether weights are averaged over the heads.
+            is_causal: A hint in PyTorch; `attn_mask` holds the mask.
+
+        Returns:
+            The result in the query's shape, and weights (batch, queries, keys) or None.
+        """
+        is_single = query.ndim == 2
+        is_self = query is key and key is value
+        if is_single:
+            query, key, value = (x.unsqueeze(1) for x in (query, key, value))
+            if key_padding_mask is not None:
+                key_padding_mask = key_padding_mask.unsqueeze(0)
+        if not self.batch_first or is_single:
+            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        if is_self:
+            key = value = query
+        batch, queries = query.shape[0], query.shape[1]
+        heads = [
+            x.reshape(batch, x.shape[1], self.num_heads, -1).transpose(1, 2)
+            for x in self._projected(query, key, value)
+        ]
+        mask = self._mask(batch, attn_mask, key_padding_mask)
+        weights = attention_weights(heads[0], heads[1], mask)
+        if self.training and self.dropout > 0.0:
+            weights = functional.dropout(weights, self.dropout)
+        joined = (weights @ heads[2]).transpose(1, 2).reshape(batch, queries, self.embed_dim)
+        result = self.out_proj(joined)
+        if not self.batch_first or is_single:
+            result = result.transpose(0, 1)
+        if is_single:
+            result = result.squeeze(1)
+        if not need_weights:
+            return result, None
+        shown = weights.mean(1) if average_attn_weights else weights
+        return result, shown.squeeze(0) if is_single else shown
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"{self.embed_dim}, {self.num_heads}, batch_first={self.batch_first}"
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and a feed-forward network, each with a residual and a layer norm.
+
+    Args:
+        d_model: Width of the input.
+        nhead: Heads of the attention.
+        dim_feedforward: Width inside the feed-forward network.
+        dropout: Probability with which elements are zeroed in training.
+        activation: `relu`, `gelu`, or a function.
+        layer_norm_eps: Added to the variance of the norms.
+        batch_first: Whether the batch, rather than the sequence, is the first axis.
+        norm_first: Whether norms stand before the parts rather than behind the residuals.
+        bias: Whether maps and norms have offsets.
+        device: Where the parameters live.
+        dtype: Of the parameters.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: vkml.DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        named = {"relu": functional.relu, "gelu": functional.gelu}
+        if isinstance(activation, str) and activation not in named:
+            raise vkml.ArgumentError(
+                f"[TransformerEncoderLayer] activation is {activation!r}. Pass 'relu', 'gelu' or a "
+                f"function."
+            )
+        self.activation = named[activation] if isinstance(activation, str) else activation
+
+    def _attend(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor:
+        result, _ = self.self_attn(x, x, x, padding, False, mask)
+        return self.dropout1(result)
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Maps (sequence, batch, d_model) to the same shape; masks as `MultiheadAttention`."""
+        if self.norm_first:
+            x = src + self._attend(self.norm1(src), src_mask, src_key_padding_mask)
+            return x + self._feed_forward(self.norm2(x))
+        x = self.norm1(src + self._attend(src, src_mask, src_key_padding_mask))
+        return self.norm2(x + self._feed_forward(x))
+
+
+class TransformerEncoder(Module):
+    """Several encoder layers, one after the other.
+
+    Args:
+        encoder_layer: The layer that is copied.
+        num_layers: How many copies there are.
+        norm: A layer behind the last one, or None.
+    """
+
+    def __init__(
+        self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Maps (sequence, batch, d_model) to the same shape; masks as `MultiheadAttention`."""
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask)
+        return src if self.norm is None else self.norm(src)

@@ -1,0 +1,286 @@
+"""Layers of vkml.nn with PyTorch's parameters against PyTorch's, value and gradients."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkml
+from checking import assert_close, inputs
+from torch_agreement import assert_agrees, torch
+from vkml import nn
+
+SEQUENCE = inputs((6, 3, 4), -1, 1)
+RECURRENT: list[tuple[str, dict[str, Any]]] = [
+    (name, options)
+    for name in ("RNN", "LSTM", "GRU")
+    for options in (
+        {},
+        {"num_layers": 2, "bidirectional": True},
+        {"batch_first": True, "bias": False},
+    )
+] + [("RNN", {"nonlinearity": "relu"})]
+
+
+def with_parameters_of(theirs: Any, ours: Any) -> Any:
+    """Our layer with their parameters, which are double precision."""
+    state = {name: vkml.tensor(value.numpy()) for name, value in theirs.state_dict().items()}
+    ours.load_state_dict({name: value.to(vkml.float32) for name, value in state.items()})
+    return ours
+
+
+def layers(name: str, *arguments: Any, device: Any, **options: Any) -> tuple[Any, Any]:
+    """The layer of both, with equal parameters, in evaluation."""
+    torch.manual_seed(1)
+    theirs = getattr(torch.nn, name)(*arguments, **options).double().eval()
+    with torch.no_grad():
+        # What float32 holds is what both compute with.
+        for parameter in theirs.parameters():
+            parameter.copy_(parameter.float().double())
+    ours = with_parameters_of(theirs, getattr(nn, name)(*arguments, **options)).eval()
+    return ours.to(device), theirs
+
+
+def flat(result: Any) -> list[Any]:
+    """Tensors in nested tuples."""
+    if isinstance(result, tuple | list):
+        return [part for item in result for part in flat(item)]
+    return [result]
+
+
+def assert_parameter_gradients_agree(ours: Any, theirs: Any, units: float) -> None:
+    expected = dict(theirs.named_parameters())
+    for name, parameter in ours.named_parameters():
+        assert_close(parameter.grad, expected[name].grad.numpy(), units)
+
+
+@pytest.mark.parametrize(("name", "options"), RECURRENT, ids=str)
+def test_recurrent_layers(name: str, options: dict[str, Any], device: object) -> None:
+    ours, theirs = layers(name, 4, 5, device=device, **options)
+    assert_agrees(lambda x: flat(ours(x)), lambda x: flat(theirs(x)), [SEQUENCE], device, units=64)
+    assert_parameter_gradients_agree(ours, theirs, 64)
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_recurrent_layers_from_a_state(name: str, device: object) -> None:
+    ours, theirs = layers(name, 4, 5, device=device)
+    state, cell = inputs((1, 5), -1, 1), inputs((1, 5), -1, 1, seed=3)
+    starts = [state, cell] if name == "LSTM" else [state]
+    # Without a batch.
+    assert_agrees(
+        lambda x, *s: flat(ours(x, s if name == "LSTM" else s[0])),
+        lambda x, *s: flat(theirs(x, s if name == "LSTM" else s[0])),
+        [SEQUENCE[:, 0], *starts],
+        device,
+    )
+
+
+@pytest.mark.parametrize("name", ["RNNCell", "LSTMCell", "GRUCell"])
+def test_cells(name: str, device: object) -> None:
+    ours, theirs = layers(name, 4, 5, device=device)
+    state, cell = inputs((3, 5), -1, 1), inputs((3, 5), -1, 1, seed=3)
+    starts = [state, cell] if name == "LSTMCell" else [state]
+    assert_agrees(
+        lambda x, *s: flat(ours(x, s if name == "LSTMCell" else s[0])),
+        lambda x, *s: flat(theirs(x, s if name == "LSTMCell" else s[0])),
+        [SEQUENCE[0], *starts],
+        device,
+    )
+    assert_agrees(
+        lambda x: flat(ours(x)), lambda x: flat(theirs(x)), [SEQUENCE[0]], device, gradients=False
+    )
+
+
+PADDING = np.zeros((3, 6), dtype=bool)
+PADDING[1, 4:] = True
+HIDDEN = np.triu(np.ones((6, 6), dtype=bool), 1)
+ATTENTION: list[tuple[dict[str, Any], dict[str, np.ndarray]]] = [
+    ({}, {}),
+    ({"batch_first": True}, {}),
+    ({"bias": False}, {"attn_mask": HIDDEN}),
+    ({}, {"key_padding_mask": PADDING}),
+    ({"kdim": 3, "vdim": 5}, {}),
+]
+
+
+@pytest.mark.parametrize(("options", "masks"), ATTENTION, ids=str)
+def test_multihead_attention(
+    options: dict[str, Any], masks: dict[str, np.ndarray], device: object
+) -> None:
+    ours, theirs = layers("MultiheadAttention", 4, 2, device=device, **options)
+    key = inputs((6, 3, options.get("kdim", 4)), -1, 1, seed=5)
+    value = inputs((6, 3, options.get("vdim", 4)), -1, 1, seed=6)
+    our_masks = {name: vkml.tensor(mask, device=device) for name, mask in masks.items()}
+    their_masks = {name: torch.tensor(mask) for name, mask in masks.items()}
+    assert_agrees(
+        lambda q, k, v: ours(q, k, v, **our_masks),
+        lambda q, k, v: theirs(q, k, v, **their_masks),
+        [SEQUENCE, key, value],
+        device,
+    )
+    assert_parameter_gradients_agree(ours, theirs, 64)
+    if "kdim" not in options:
+        assert_agrees(
+            lambda x: ours(x, x, x, average_attn_weights=False),
+            lambda x: theirs(x, x, x, average_attn_weights=False),
+            [SEQUENCE],
+            device,
+        )
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_transformer_encoder_layer(norm_first: bool, activation: str, device: object) -> None:
+    ours, theirs = layers(
+        "TransformerEncoderLayer",
+        4,
+        2,
+        device=device,
+        dim_feedforward=7,
+        norm_first=norm_first,
+        activation=activation,
+        batch_first=True,
+    )
+    mask = np.where(HIDDEN[:3, :3], -np.inf, 0).astype(np.float32)
+    assert_agrees(
+        lambda x: ours(x, vkml.tensor(mask, device=device)),
+        lambda x: theirs(x, torch.tensor(mask).double()),
+        [SEQUENCE],
+        device,
+        units=128,
+    )
+    assert_parameter_gradients_agree(ours, theirs, 256)
+
+
+def test_transformer_encoder(device: object) -> None:
+    ours = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0), 2, nn.LayerNorm(4)).to(
+        device
+    )
+    theirs = torch.nn.TransformerEncoder(
+        torch.nn.TransformerEncoderLayer(4, 2, 8, 0.0),
+        2,
+        torch.nn.LayerNorm(4),
+        enable_nested_tensor=False,
+    ).double()
+    state = {name: torch.tensor(p.cpu().numpy()) for name, p in ours.state_dict().items()}
+    theirs.load_state_dict(state)
+    assert_agrees(ours, theirs, [SEQUENCE], device, units=256)
+
+
+IMAGE, LINE = inputs((2, 4, 6, 5), -1, 1), inputs((2, 4, 9), -1, 1)
+PLAIN: list[tuple[str, tuple[Any, ...], dict[str, Any], np.ndarray]] = [
+    ("Conv1d", (4, 6, 3), {"padding": "same"}, LINE),
+    ("ConvTranspose1d", (4, 6, 3), {"stride": 2, "groups": 2}, LINE),
+    ("ConvTranspose2d", (4, 6, (3, 2)), {"stride": 2, "output_padding": 1}, IMAGE),
+    ("Unfold", (2,), {"stride": 2}, IMAGE),
+    ("GroupNorm", (2, 4), {}, IMAGE),
+    ("InstanceNorm2d", (4,), {"affine": True}, IMAGE),
+    ("InstanceNorm1d", (4,), {}, LINE),
+    ("LocalResponseNorm", (2,), {}, IMAGE),
+    ("RMSNorm", (5,), {"eps": 1e-6}, IMAGE),
+    ("MaxPool1d", (3,), {"stride": 2}, LINE),
+    ("AvgPool1d", (2,), {}, LINE),
+    ("AvgPool2d", (3, 2), {"ceil_mode": True}, IMAGE),
+    ("LPPool1d", (2, 3), {}, LINE),
+    ("LPPool2d", (2, 2), {}, IMAGE),
+    ("AdaptiveAvgPool1d", (4,), {}, LINE),
+    ("AdaptiveAvgPool2d", ((4, 2),), {}, IMAGE),
+    ("AdaptiveMaxPool1d", (4,), {}, LINE),
+    ("AdaptiveMaxPool2d", (3,), {"return_indices": True}, IMAGE),
+    ("Upsample", (), {"scale_factor": 2}, IMAGE),
+    ("PixelShuffle", (2,), {}, IMAGE),
+    ("PixelUnshuffle", (1,), {}, IMAGE),
+    ("ChannelShuffle", (2,), {}, IMAGE),
+    ("ConstantPad1d", (2, 1.5), {}, LINE),
+    ("ConstantPad2d", ((1, 0, 2, 1), 1.5), {}, IMAGE),
+    ("ZeroPad1d", (2,), {}, LINE),
+    ("ZeroPad2d", (1,), {}, IMAGE),
+    ("ReflectionPad1d", (2,), {}, LINE),
+    ("ReflectionPad2d", (2,), {}, IMAGE),
+    ("ReplicationPad1d", ((1, 3),), {}, LINE),
+    ("ReplicationPad2d", (2,), {}, IMAGE),
+    ("CircularPad1d", (2,), {}, LINE),
+    ("CircularPad2d", ((1, 2, 0, 1),), {}, IMAGE),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "options", "array"),
+    PLAIN,
+    ids=lambda v: "" if isinstance(v, np.ndarray) else str(v),
+)
+def test_layers(
+    name: str,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    array: np.ndarray,
+    device: object,
+) -> None:
+    ours, theirs = layers(name, *arguments, device=device, **options)
+    assert_agrees(ours, theirs, [array], device)
+    assert_parameter_gradients_agree(ours, theirs, 64)
+    assert repr(ours).startswith(name)
+
+
+def test_bilinear_and_bags(device: object) -> None:
+    ours, theirs = layers("Bilinear", 4, 3, 5, device=device)
+    assert_agrees(ours, theirs, [SEQUENCE, inputs((6, 3, 3), -1, 1)], device)
+    ours, theirs = layers("EmbeddingBag", 7, 3, device=device, mode="sum")
+    bags = np.array([[0, 6, 2], [1, 1, 3]])
+    assert_agrees(ours, theirs, [bags], device, gradients=False)
+
+
+def test_running_statistics_of_instance_norm(device: object) -> None:
+    ours = nn.InstanceNorm2d(4, track_running_stats=True).to(device)
+    theirs = torch.nn.InstanceNorm2d(4, track_running_stats=True).double()
+    for _ in range(2):
+        ours(vkml.tensor(IMAGE, device=device))
+        theirs(torch.tensor(IMAGE).double())
+    assert_close(ours.running_var, theirs.running_var.numpy())
+    ours.eval()
+    theirs.eval()
+    assert_agrees(ours, theirs, [IMAGE], device)
+
+
+LOSSES: list[tuple[str, dict[str, Any], list[np.ndarray]]] = [
+    ("KLDivLoss", {"reduction": "batchmean"}, [SEQUENCE, np.abs(SEQUENCE)]),
+    ("HingeEmbeddingLoss", {}, [SEQUENCE, np.where(SEQUENCE > 0, 1, -1)]),
+    ("CosineEmbeddingLoss", {"margin": 0.2}, [SEQUENCE[0], SEQUENCE[1], np.array([1, -1, 1])]),
+    ("MarginRankingLoss", {}, [SEQUENCE[0, 0, :3], SEQUENCE[1, 0, :3], np.array([1, -1, 1])]),
+    ("SoftMarginLoss", {}, [SEQUENCE, np.where(SEQUENCE > 0, 1, -1)]),
+    ("TripletMarginLoss", {"swap": True}, [SEQUENCE[0], SEQUENCE[1], SEQUENCE[2]]),
+    ("MultiMarginLoss", {"p": 2}, [SEQUENCE[0], np.array([0, 3, 2])]),
+    ("MultiLabelSoftMarginLoss", {}, [SEQUENCE[0], (SEQUENCE[1] > 0).astype(np.float32)]),
+    ("PoissonNLLLoss", {"full": True}, [SEQUENCE, np.abs(SEQUENCE) * 4]),
+    ("GaussianNLLLoss", {}, [SEQUENCE, SEQUENCE[::-1].copy(), np.abs(SEQUENCE) + 0.1]),
+    ("CosineSimilarity", {"dim": 2}, [SEQUENCE, SEQUENCE[::-1].copy()]),
+    ("PairwiseDistance", {}, [SEQUENCE, SEQUENCE[::-1].copy()]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "arrays"), LOSSES, ids=lambda v: "" if isinstance(v, list) else str(v)
+)
+def test_losses(
+    name: str, options: dict[str, Any], arrays: list[np.ndarray], device: object
+) -> None:
+    ours, theirs = getattr(nn, name)(**options), getattr(torch.nn, name)(**options)
+    assert_agrees(ours, theirs, arrays, device)
+
+
+def test_ctc_layer(device: object) -> None:
+    ours, theirs = nn.CTCLoss(), torch.nn.CTCLoss()
+    targets = np.array([[1, 2], [2, 2], [3, 1]])
+    lengths = [2, 2, 1]
+    assert_agrees(
+        lambda x, t: ours(vkml.log_softmax(x, 2), t, [6, 6, 5], lengths),
+        lambda x, t: theirs(torch.log_softmax(x, 2), t, [6, 6, 5], lengths),
+        [SEQUENCE, targets],
+        device,
+        128,
+    )
+
+
+def test_fold_layer(device: object) -> None:
+    columns = inputs((2, 8, 12), -1, 1)
+    assert_agrees(nn.Fold((4, 5), 2), torch.nn.Fold((4, 5), 2), [columns], device)
