@@ -140,10 +140,9 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
         return x.index(parts);
       },
       nb::arg("dim"), nb::arg("index"), "One slice of an axis, which disappears; a view.");
-  tensor.def(
-      "unfold", &sliding_windows, nb::arg("dimension"), nb::arg("size"), nb::arg("step"),
-      "Windows of `size` elements at every `step`: the axis counts windows, a new last axis "
-      "elements.");
+  tensor.def("unfold", &sliding_windows, nb::arg("dimension"), nb::arg("size"), nb::arg("step"),
+             "Windows of `size` elements at every `step`: the axis counts windows, a new last axis "
+             "elements.");
 }
 
 void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
@@ -156,10 +155,12 @@ void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
       nb::arg("input"), nb::arg("dims"),
       "The tensor repeated along its last axes, or along new ones before them.");
   tensor.def(
-      "tile", [tiled](const Tensor& x, const nb::args& dims) { return tiled(x, extents_from(dims)); },
+      "tile",
+      [tiled](const Tensor& x, const nb::args& dims) { return tiled(x, extents_from(dims)); },
       "The tensor repeated along its last axes, or along new ones before them.");
   tensor.def(
-      "repeat", [](const Tensor& x, const nb::args& sizes) { return repeat(x, extents_from(sizes)); },
+      "repeat",
+      [](const Tensor& x, const nb::args& sizes) { return repeat(x, extents_from(sizes)); },
       "The tensor repeated along each axis; more counts than axes make new axes.");
   def_both(
       m, tensor, "repeat_interleave",
@@ -213,7 +214,8 @@ void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
         },
         nb::arg("tensors"), documentation);
   };
-  joined("hstack", 1, 1, "Tensors joined side by side: along the second axis, vectors along theirs.");
+  joined("hstack", 1, 1,
+         "Tensors joined side by side: along the second axis, vectors along theirs.");
   joined("vstack", 2, 0, "Tensors joined as rows: along the first axis, vectors as rows.");
   joined("dstack", 3, 2, "Tensors joined along the third axis.");
   def_both(
@@ -234,8 +236,8 @@ void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
         nb::list parts;
         for (std::size_t i = 0; i < bounds.size(); ++i) {
           const bool is_last = i + 1 == bounds.size();
-          parts.append(slice(x, axis, bounds[i],
-                             is_last ? std::optional<std::int64_t>() : bounds[i + 1]));
+          parts.append(
+              slice(x, axis, bounds[i], is_last ? std::optional<std::int64_t>() : bounds[i + 1]));
         }
         return nb::tuple(parts);
       },
@@ -261,7 +263,8 @@ void bind_diagonals(nb::module_& m, nb::class_<Tensor>& tensor) {
         nb::arg("device") = nb::none(), "Rows and columns of a triangle, int64 (2, count).");
   }
   def_both(m, tensor, "diagonal", &diagonal, nb::arg("offset") = 0, nb::arg("dim1") = 0,
-           nb::arg("dim2") = 1, "The diagonal of two axes as the last axis; a view of dense memory.");
+           nb::arg("dim2") = 1,
+           "The diagonal of two axes as the last axis; a view of dense memory.");
   def_both(
       m, tensor, "diag",
       [](const Tensor& x, std::int64_t offset) {

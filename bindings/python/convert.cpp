@@ -118,8 +118,8 @@ bool selects_by_data(nb::handle part) {
   if (nb::isinstance<Tensor>(part)) return true;
   const bool is_number = PyLong_Check(part.ptr()) || PyFloat_Check(part.ptr());
   // NumPy's integers have a rank too, of 0.
-  const bool is_array = !is_number && nb::hasattr(part, "__array__") &&
-                        nb::cast<int>(part.attr("ndim")) > 0;
+  const bool is_array =
+      !is_number && nb::hasattr(part, "__array__") && nb::cast<int>(part.attr("ndim")) > 0;
   return is_array || PyList_Check(part.ptr());
 }
 
@@ -140,8 +140,8 @@ std::vector<AdvancedPart> advanced_index_from(nb::handle object, Device device) 
       parts.emplace_back(nb::cast<Tensor>(part));
     } else if (selects_by_data(part)) {
       const bool is_empty = PyList_Check(part.ptr()) && PyList_Size(part.ptr()) == 0;
-      parts.emplace_back(tensor_from(
-          part, is_empty ? std::optional<DType>(DType::kI64) : std::nullopt, device));
+      parts.emplace_back(
+          tensor_from(part, is_empty ? std::optional<DType>(DType::kI64) : std::nullopt, device));
     } else {
       parts.emplace_back(index_part(part));
     }

@@ -96,9 +96,9 @@ void bind_networks(nb::module_& m) {
       [](const Tensor& input, nb::handle kernel, nb::handle stride, nb::handle padding,
          bool count_include_pad, bool ceil_mode) {
         const Pair size = pair_from("avg_pool2d", "kernel_size", kernel);
-        return avg_pool2d(input, size,
-                          stride.is_none() ? size : pair_from("avg_pool2d", "stride", stride),
-                          pair_from("avg_pool2d", "padding", padding), count_include_pad, ceil_mode);
+        return avg_pool2d(
+            input, size, stride.is_none() ? size : pair_from("avg_pool2d", "stride", stride),
+            pair_from("avg_pool2d", "padding", padding), count_include_pad, ceil_mode);
       },
       nb::arg("input"), nb::arg("kernel_size"), nb::arg("stride") = nb::none(),
       nb::arg("padding") = 0, nb::arg("count_include_pad") = true, nb::arg("ceil_mode") = false,

@@ -51,7 +51,9 @@ void bind_scans(nb::module_& m, nb::class_<Tensor>& tensor) {
                   "stays.");
   m.def(
       "linear_recurrence",
-      [](const Tensor& a, const Tensor& b, std::int64_t dim) { return linear_recurrence(a, b, dim); },
+      [](const Tensor& a, const Tensor& b, std::int64_t dim) {
+        return linear_recurrence(a, b, dim);
+      },
       nb::arg("a"), nb::arg("b"), nb::arg("dim") = -1,
       "y[i] = a[i] * y[i - 1] + b[i] along an axis, from y[-1] = 0, by a parallel scan.");
   def_both(
@@ -167,8 +169,7 @@ void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
       [](const Tensor& x, bool, bool return_inverse, bool return_counts) {
         return asked_for(unique(x), return_inverse, return_counts);
       },
-      nb::arg("sorted") = true, nb::arg("return_inverse") = false,
-      nb::arg("return_counts") = false,
+      nb::arg("sorted") = true, nb::arg("return_inverse") = false, nb::arg("return_counts") = false,
       "The distinct elements in order, with where each element went and how often each occurs. "
       "Waits for the values.");
   def_both(
@@ -181,8 +182,7 @@ void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
   m.def(
       "searchsorted",
       [](const Tensor& sorted, nb::handle values, bool right, nb::handle side) {
-        const bool from_right =
-            side.is_none() ? right : nb::cast<std::string>(side) == "right";
+        const bool from_right = side.is_none() ? right : nb::cast<std::string>(side) == "right";
         Tensor numbers = operand_from(values, "searchsorted");
         if (numbers.device() != sorted.device()) numbers = to(numbers, sorted.device());
         return searchsorted(sorted, numbers, from_right);

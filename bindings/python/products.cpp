@@ -90,8 +90,8 @@ void bind_products_of(nb::module_& m, nb::class_<Tensor>& tensor) {
       "einsum",
       [](const std::string& equation, const nb::args& operands) {
         const bool is_list = operands.size() == 1 && !nb::isinstance<Tensor>(operands[0]);
-        const auto tensors = nb::cast<std::vector<Tensor>>(is_list ? nb::handle(operands[0])
-                                                                   : nb::handle(operands));
+        const auto tensors =
+            nb::cast<std::vector<Tensor>>(is_list ? nb::handle(operands[0]) : nb::handle(operands));
         return einsum(equation, tensors);
       },
       nb::arg("equation"), nb::arg("operands"),

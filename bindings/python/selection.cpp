@@ -139,9 +139,8 @@ void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_with_inplace(
       m, tensor, "scatter_reduce", "scatter_reduce_",
       [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
-         const std::string& reduce, bool include_self) {
-        return reduce_into(x, dim, index, source, reduce, include_self);
-      },
+         const std::string& reduce,
+         bool include_self) { return reduce_into(x, dim, index, source, reduce, include_self); },
       nb::arg("dim"), nb::arg("index"), nb::arg("src"), nb::arg("reduce"), nb::kw_only(),
       nb::arg("include_self") = true,
       "x combined with source elements at their index: 'sum', 'prod', 'mean', 'amax' or 'amin'. "
@@ -199,13 +198,14 @@ void bind_index(nb::module_& m, nb::class_<Tensor>& tensor) {
           }
           const std::int64_t given = axis_from("take_along_dim", dim, axis, -1);
           const int along = normalize_axis("take_along_dim", given, x.rank());
-          const Tensor wide = where(lt(indices, Tensor(0)),
-                                    indices + Tensor(x.shape()[along]), indices);
+          const Tensor wide =
+              where(lt(indices, Tensor(0)), indices + Tensor(x.shape()[along]), indices);
           // Axes of extent 1 repeat.
           Extents of_x, of_index;
           for (int i = 0; i < x.rank(); ++i) {
-            const std::int64_t common =
-                x.shape()[i] == 1 ? wide.size(i) : wide.size(i) == 1 ? x.shape()[i] : wide.size(i);
+            const std::int64_t common = x.shape()[i] == 1   ? wide.size(i)
+                                        : wide.size(i) == 1 ? x.shape()[i]
+                                                            : wide.size(i);
             of_x.push_back(i == along ? x.shape()[i] : std::max(common, x.shape()[i]));
             of_index.push_back(i == along ? wide.size(i) : common);
           }

@@ -30,9 +30,9 @@ Unique distinct_neighbours(const Tensor& line) {
     return {line, zeros({0}, DType::kI64, line.device()), zeros({0}, DType::kI64, line.device())};
   }
   // A NaN differs from everything, itself included, as in NumPy before 1.21 and PyTorch.
-  const Tensor starts = concat(
-      std::vector<Tensor>{full({1}, 1, DType::kBool, line.device()),
-                          ne(slice(line, 0, 1, count), slice(line, 0, 0, count - 1))});
+  const Tensor starts =
+      concat(std::vector<Tensor>{full({1}, 1, DType::kBool, line.device()),
+                                 ne(slice(line, 0, 1, count), slice(line, 0, 0, count - 1))});
   const Tensor inverse = to(cumsum(starts, 0), DType::kI64) - Tensor(1);
   const Tensor first = reshape(nonzero(starts), {-1});
   const Tensor past = concat(std::vector<Tensor>{
@@ -56,8 +56,8 @@ Ranked sort(const Tensor& x, std::int64_t axis, bool descending) {
 Ranked topk(const Tensor& x, std::int64_t count, std::int64_t axis, bool largest) {
   const int along = normalize_axis("topk", axis, x.rank());
   if (count < 0 || count > x.shape()[along]) {
-    throw ArgumentError(fmt::format("[topk] {} elements of an axis of extent {}", count,
-                                    x.shape()[along]));
+    throw ArgumentError(
+        fmt::format("[topk] {} elements of an axis of extent {}", count, x.shape()[along]));
   }
   const Value value = x.value();
   const Value order = graph::argsort(graph::detach(value), along, largest);
@@ -67,8 +67,8 @@ Ranked topk(const Tensor& x, std::int64_t count, std::int64_t axis, bool largest
 Ranked kthvalue(const Tensor& x, std::int64_t position, std::int64_t axis, bool keepdim) {
   const int along = normalize_axis("kthvalue", axis, x.rank());
   if (position < 1 || position > x.shape()[along]) {
-    throw ArgumentError(fmt::format("[kthvalue] position {} is not in [1, {}]", position,
-                                    x.shape()[along]));
+    throw ArgumentError(
+        fmt::format("[kthvalue] position {} is not in [1, {}]", position, x.shape()[along]));
   }
   const Value value = x.value();
   const Value order = graph::argsort(graph::detach(value), along, false);
@@ -83,12 +83,15 @@ Ranked median(const Tensor& x, std::int64_t axis, bool keepdim) {
   }
   const Value value = x.value();
   const Value order = graph::argsort(graph::detach(value), along, false);
-  const auto at = [&](std::int64_t place) { return graph::slice(order, along, place, place + 1, 1); };
+  const auto at = [&](std::int64_t place) {
+    return graph::slice(order, along, place, place + 1, 1);
+  };
   Value index = at((count - 1) / 2);
   if (is_floating(x.dtype())) {
     // NaN is sorted last.
     const Value last = at(count - 1);
-    index = graph::where(graph::isnan(graph::gather(graph::detach(value), along, last)), last, index);
+    index =
+        graph::where(graph::isnan(graph::gather(graph::detach(value), along, last)), last, index);
   }
   return ranked_at(value, along, index, keepdim);
 }
@@ -115,9 +118,10 @@ Unique unique(const Tensor& x) {
 
 Unique unique_consecutive(const Tensor& x) {
   const Unique distinct = distinct_neighbours(flat_of(x.detach()));
-  return {distinct.values,
-          reshape(distinct.inverse, Extents(x.shape().extents().begin(), x.shape().extents().end())),
-          distinct.counts};
+  return {
+      distinct.values,
+      reshape(distinct.inverse, Extents(x.shape().extents().begin(), x.shape().extents().end())),
+      distinct.counts};
 }
 
 Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t least) {
@@ -128,7 +132,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t least) {
   const std::int64_t found = x.numel() == 0 ? 0 : max(x).item_integer() + 1;
   const std::int64_t bins = std::max(found, least);
   if (x.numel() > 0 && min(x).item_integer() < 0) {
-    throw ArgumentError(fmt::format("[bincount] the integer {} is negative", min(x).item_integer()));
+    throw ArgumentError(
+        fmt::format("[bincount] the integer {} is negative", min(x).item_integer()));
   }
   const Tensor ones_or_weights =
       weights.is_defined() ? weights : ones({x.numel()}, DType::kI64, x.device());
@@ -151,9 +156,9 @@ Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights) {
   const Tensor line = flat_of(x);
   const Ranked sorted = sort(line.detach(), 0);
   // Elements below each edge; the last edge itself counts.
-  const Tensor below = concat(std::vector<Tensor>{
-      searchsorted(sorted.values, slice(edges, 0, 0, bins), false),
-      searchsorted(sorted.values, slice(edges, 0, bins, bins + 1), true)});
+  const Tensor below = concat(
+      std::vector<Tensor>{searchsorted(sorted.values, slice(edges, 0, 0, bins), false),
+                          searchsorted(sorted.values, slice(edges, 0, bins, bins + 1), true)});
   if (!weights.is_defined()) {
     return to(slice(below, 0, 1, {}) - slice(below, 0, 0, bins), DType::kF32);
   }

@@ -36,8 +36,7 @@ Value true_positions(const Tensor& mask) {
   const Tensor ends = cumsum(to(flat, DType::kBool), 0);
   const std::int64_t count = slice(ends, 0, extent - 1, extent).item_integer();
   // The k-th true element is where the running count first reaches k.
-  const Tensor number =
-      arange(1, static_cast<double>(count) + 1, 1, ends.dtype(), mask.device());
+  const Tensor number = arange(1, static_cast<double>(count) + 1, 1, ends.dtype(), mask.device());
   return graph::cast(searchsorted(ends, number).value(), DType::kI64);
 }
 
@@ -67,11 +66,11 @@ std::vector<Value> without_masks(const Tensor& x, std::span<const Tensor> indice
     const auto first = static_cast<int>(result.size());
     for (int axis = 0; axis < index.rank(); ++axis) {
       if (first + axis < x.rank() && x.shape()[first + axis] == index.shape()[axis]) continue;
-      throw IndexError(fmt::format("[getitem] a mask of shape {} does not match shape {} from axis {}",
-                                   index.shape().to_string(), x.shape().to_string(), first));
+      throw IndexError(
+          fmt::format("[getitem] a mask of shape {} does not match shape {} from axis {}",
+                      index.shape().to_string(), x.shape().to_string(), first));
     }
-    for (const Value& coordinate :
-         unravelled(true_positions(index), extents_of(index.value()))) {
+    for (const Value& coordinate : unravelled(true_positions(index), extents_of(index.value()))) {
       result.push_back(coordinate);
     }
   }
@@ -82,24 +81,24 @@ std::vector<Value> without_masks(const Tensor& x, std::span<const Tensor> indice
 Value resolved(const Value& index, std::int64_t extent) {
   const bool is_integer = !is_floating(index.dtype()) && index.dtype() != DType::kBool;
   if (!is_integer) {
-    throw DTypeError(fmt::format("[getitem] an index is {}; use int32, int64 or bool",
-                                 name_of(index.dtype())));
+    throw DTypeError(
+        fmt::format("[getitem] an index is {}; use int32, int64 or bool", name_of(index.dtype())));
   }
   const Value wide = index.dtype() == DType::kU8 ? graph::cast(index, DType::kI32) : index;
   const Value zero = graph::weak_scalar(std::int64_t{0}, index.device());
   const Value from_end = wide + graph::weak_scalar(extent, index.device());
-  return graph::check_range(kIndexCheck, graph::where(graph::lt(wide, zero), from_end, wide), extent,
-                            extent == 0 ? -1 : 0);
+  return graph::check_range(kIndexCheck, graph::where(graph::lt(wide, zero), from_end, wide),
+                            extent, extent == 0 ? -1 : 0);
 }
 
 /// How several indices on x become one on its merged axes.
 struct MergedIndex {
-  Extents order;             // x's axes with the indexed ones next to each other
-  Extents permuted;          // x's extents in that order
-  Extents before, after;     // extents around the indexed axes
-  std::int64_t merged = 1;   // product of the indexed extents
-  Extents index_extents;     // what the indices broadcast to
-  Value index;               // flat
+  Extents order;            // x's axes with the indexed ones next to each other
+  Extents permuted;         // x's extents in that order
+  Extents before, after;    // extents around the indexed axes
+  std::int64_t merged = 1;  // product of the indexed extents
+  Extents index_extents;    // what the indices broadcast to
+  Value index;              // flat
 
   Extents result_extents() const {
     Extents extents = before;
@@ -138,13 +137,13 @@ MergedIndex merge(const Value& x, const std::vector<Value>& indices) {
     const std::int64_t extent = x.shape()[axis];
     const Value& given = indices[static_cast<std::size_t>(axis)];
     if (given.device() != x.device()) {
-      throw DeviceError(fmt::format("[getitem] the tensor is on {}, an index on {}. Move one: "
-                                    "vkml.tensor(t.numpy(), device=...)",
-                                    to_string(x.device()), to_string(given.device())));
+      throw DeviceError(
+          fmt::format("[getitem] the tensor is on {}, an index on {}. Move one: "
+                      "vkml.tensor(t.numpy(), device=...)",
+                      to_string(x.device()), to_string(given.device())));
     }
     const Value own = resolved(given, extent);
-    result.index =
-        result.index ? result.index * graph::weak_scalar(extent, x.device()) + own : own;
+    result.index = result.index ? result.index * graph::weak_scalar(extent, x.device()) + own : own;
     result.merged *= extent;
   }
   result.index_extents = extents_of(result.index);
@@ -241,8 +240,9 @@ Tensor replaced_where(const Tensor& y, const Tensor& mask, int axis, const Tenso
   Extents extents(static_cast<std::size_t>(y.rank()), 1);
   for (int i = 0; i < mask.rank(); ++i) {
     if (axis + i >= y.rank() || y.shape()[axis + i] != mask.shape()[i]) {
-      throw IndexError(fmt::format("[setitem] a mask of shape {} does not match shape {} from axis {}",
-                                   mask.shape().to_string(), y.shape().to_string(), axis));
+      throw IndexError(
+          fmt::format("[setitem] a mask of shape {} does not match shape {} from axis {}",
+                      mask.shape().to_string(), y.shape().to_string(), axis));
     }
     extents[static_cast<std::size_t>(axis + i)] = mask.shape()[i];
   }
@@ -261,12 +261,12 @@ Tensor nonzero(const Tensor& x) {
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   if (mask.dtype() != DType::kBool) {
-    throw DTypeError(fmt::format("[masked_select] the mask is {}, not bool", name_of(mask.dtype())));
+    throw DTypeError(
+        fmt::format("[masked_select] the mask is {}, not bool", name_of(mask.dtype())));
   }
   const std::vector<Tensor> both = broadcast_tensors(std::vector<Tensor>{x, mask});
   const Extents flat{both[0].numel()};
-  return record(
-      graph::take(graph::reshape(both[0].value(), flat), true_positions(both[1]), 0));
+  return record(graph::take(graph::reshape(both[0].value(), flat), true_positions(both[1]), 0));
 }
 
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {
@@ -285,8 +285,8 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
 Tensor index_by(const Tensor& x, std::span<const Tensor> indices) {
   const Value value = x.value();
   const MergedIndex by = merge(value, without_masks(x, indices));
-  return record(graph::take(merged_axes(value, by), by.index,
-                            static_cast<std::int64_t>(by.before.size())));
+  return record(
+      graph::take(merged_axes(value, by), by.index, static_cast<std::int64_t>(by.before.size())));
 }
 
 Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values,
@@ -306,11 +306,10 @@ void set_advanced(Tensor& x, const std::vector<AdvancedPart>& index, const Tenso
   for (std::size_t i = 0; i < split.tensors.size(); ++i) {
     if (split.tensors[i].is_defined()) used.push_back(i);
   }
-  const bool fills_mask =
-      used.size() == 1 && is_mask(split.tensors[used[0]]) && value.numel() == 1;
-  const Tensor updated = fills_mask ? replaced_where(window, split.tensors[used[0]],
-                                                     static_cast<int>(used[0]), value)
-                                    : index_put(window, split.tensors, value);
+  const bool fills_mask = used.size() == 1 && is_mask(split.tensors[used[0]]) && value.numel() == 1;
+  const Tensor updated =
+      fills_mask ? replaced_where(window, split.tensors[used[0]], static_cast<int>(used[0]), value)
+                 : index_put(window, split.tensors, value);
   if (split.is_whole) {
     x.update_(updated);
   } else {

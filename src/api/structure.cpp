@@ -99,8 +99,7 @@ Tensor diag_embed(const Tensor& x, std::int64_t offset) {
 }
 Tensor eye(std::int64_t rows, std::int64_t columns, std::int64_t offset, DType dtype,
            std::optional<Device> device) {
-  return record(
-      graph::eye(rows, columns, offset, dtype, device.value_or(default_device())));
+  return record(graph::eye(rows, columns, offset, dtype, device.value_or(default_device())));
 }
 Tensor linspace(double start, double stop, std::int64_t steps, DType dtype,
                 std::optional<Device> device) {

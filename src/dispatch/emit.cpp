@@ -186,8 +186,7 @@ class Emitter {
     const graph::Attributes& given = node.attributes();
     const auto padded_axis = [&] { return given[0] + kMaxDims - node.source(0)->shape().rank(); };
     const auto site = [&] {
-      return context_.add_site(node.op().name,
-                               node.source(0)->shape()[static_cast<int>(given[0])]);
+      return context_.add_site(node.op().name, node.source(0)->shape()[static_cast<int>(given[0])]);
     };
     switch (kernel_.kind) {
       case KernelKind::kGather:

@@ -18,8 +18,8 @@ Value diagonal_number(std::int64_t rows, std::int64_t columns, Device device) {
 
 void check_matrix(const char* op, const Value& x) {
   if (x.rank() >= 2) return;
-  throw ShapeError(fmt::format("[{}] needs at least two axes, not shape {}", op,
-                               x.shape().to_string()));
+  throw ShapeError(
+      fmt::format("[{}] needs at least two axes, not shape {}", op, x.shape().to_string()));
 }
 
 /// x where the condition holds, a 0 of its dtype elsewhere.
@@ -55,7 +55,7 @@ Value padded_along(const Value& x, int axis, std::int64_t before, std::int64_t a
   }
   parts.push_back(x);
   if (after > 0) {
-    parts.push_back(mode == PadMode::kReflect ? reversed(part(extent - 1 - after, extent - 1))
+    parts.push_back(mode == PadMode::kReflect     ? reversed(part(extent - 1 - after, extent - 1))
                     : mode == PadMode::kReplicate ? edge(extent - 1, after)
                                                   : part(0, after));
   }
@@ -86,8 +86,7 @@ Value roll(const Value& x, Axes shifts, Axes axes) {
     return reshape(roll(reshape(x, flat), shifts, first), x.shape().extents());
   }
   if (shifts.size() != axes.size()) {
-    throw ArgumentError(
-        fmt::format("[roll] {} shifts for {} axes", shifts.size(), axes.size()));
+    throw ArgumentError(fmt::format("[roll] {} shifts for {} axes", shifts.size(), axes.size()));
   }
   Value result = x;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -125,8 +124,8 @@ Value repeat(const Value& x, Axes counts) {
     for (int i = 0; i < axis; ++i) outer *= extents[i];
     for (int i = axis; i < rank; ++i) inner *= extents[i];
     extents[axis] *= count;
-    const Value copies = broadcast_to(reshape(result, as_span({outer, 1, inner})),
-                                      as_span({outer, count, inner}));
+    const Value copies =
+        broadcast_to(reshape(result, as_span({outer, 1, inner})), as_span({outer, count, inner}));
     result = reshape(copies, extents.span());
   }
   return result;
@@ -141,8 +140,8 @@ Value repeat_interleave(const Value& x, std::int64_t count, std::int64_t axis) {
   std::int64_t inner = 1;
   for (int i = 0; i <= along; ++i) outer *= x.shape()[i];
   for (int i = along + 1; i < x.rank(); ++i) inner *= x.shape()[i];
-  const Value copies = broadcast_to(reshape(x, as_span({outer, 1, inner})),
-                                    as_span({outer, count, inner}));
+  const Value copies =
+      broadcast_to(reshape(x, as_span({outer, 1, inner})), as_span({outer, count, inner}));
   ExtentList extents(x.shape().extents());
   extents[along] *= count;
   return reshape(copies, extents.span());
@@ -218,7 +217,8 @@ Value eye(std::int64_t rows, std::int64_t columns, std::int64_t offset, DType dt
 }
 
 Value linspace(double start, double stop, std::int64_t steps, DType dtype, Device device) {
-  if (steps < 0) throw ArgumentError(fmt::format("[linspace] the number of steps {} is negative", steps));
+  if (steps < 0)
+    throw ArgumentError(fmt::format("[linspace] the number of steps {} is negative", steps));
   const std::int64_t extents[] = {steps};
   const DType wide = dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   if (steps < 2) return cast(full(extents, start, wide, device), dtype);
@@ -226,9 +226,9 @@ Value linspace(double start, double stop, std::int64_t steps, DType dtype, Devic
   const double step = (stop - start) / static_cast<double>(steps - 1);
   const Value index = cast(iota(extents, 0, device), wide);
   const Value rest = static_cast<double>(steps - 1) - index;
-  return cast(where(lt(index, static_cast<double>(steps) / 2), index * step + start,
-                    stop - rest * step),
-              dtype);
+  return cast(
+      where(lt(index, static_cast<double>(steps) / 2), index * step + start, stop - rest * step),
+      dtype);
 }
 
 Value one_hot(const Value& x, std::int64_t classes) {
@@ -246,9 +246,9 @@ Value one_hot(const Value& x, std::int64_t classes) {
 Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std::int64_t step) {
   const int along = normalize_axis("unfold", axis, x.rank());
   if (size < 0 || step < 1 || size > x.shape()[along]) {
-    throw ArgumentError(fmt::format(
-        "[unfold] windows of {} elements at every {} do not fit axis {} of shape {}", size, step,
-        along, x.shape().to_string()));
+    throw ArgumentError(
+        fmt::format("[unfold] windows of {} elements at every {} do not fit axis {} of shape {}",
+                    size, step, along, x.shape().to_string()));
   }
   const std::int64_t count = (x.shape()[along] - size) / step + 1;
   const std::int64_t extents[] = {count, size};
@@ -261,8 +261,7 @@ Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std:
 
 Value movedim(const Value& x, Axes from, Axes to) {
   if (from.size() != to.size()) {
-    throw ArgumentError(
-        fmt::format("[movedim] {} axes move to {} places", from.size(), to.size()));
+    throw ArgumentError(fmt::format("[movedim] {} axes move to {} places", from.size(), to.size()));
   }
   std::array<int, kMaxDims> source{-1, -1, -1, -1};
   unsigned moved = 0;
@@ -270,8 +269,8 @@ Value movedim(const Value& x, Axes from, Axes to) {
     const int axis = normalize_axis("movedim", from[i], x.rank());
     const int place = normalize_axis("movedim", to[i], x.rank());
     if (((moved >> axis) & 1u) != 0 || source[static_cast<std::size_t>(place)] >= 0) {
-      throw ShapeError(fmt::format("[movedim] an axis is repeated in {} or {}", to_string(from),
-                                   to_string(to)));
+      throw ShapeError(
+          fmt::format("[movedim] an axis is repeated in {} or {}", to_string(from), to_string(to)));
     }
     moved |= 1u << axis;
     source[static_cast<std::size_t>(place)] = axis;

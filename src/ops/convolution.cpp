@@ -104,10 +104,10 @@ Value conv_transpose2d(const Value& input_given, const Value& weight_given,
         (input.shape()[axis] - 1) * p.stride[i] - 2 * p.padding[i] +
         p.dilation[i] * (weight.shape()[axis] - 1) + 1 + output_padding[i];
     if (extents[static_cast<std::size_t>(axis)] <= 0) {
-      throw ShapeError(fmt::format("[conv_transpose2d] nothing remains of axis {}: input {}, weight "
-                                   "{}, padding {}",
-                                   axis, input.shape().to_string(), weight.shape().to_string(),
-                                   p.padding[i]));
+      throw ShapeError(
+          fmt::format("[conv_transpose2d] nothing remains of axis {}: input {}, weight "
+                      "{}, padding {}",
+                      axis, input.shape().to_string(), weight.shape().to_string(), p.padding[i]));
     }
   }
   return input_gradient(input, weight, extents, attributes_of(p));

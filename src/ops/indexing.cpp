@@ -35,8 +35,8 @@ struct Scattered {
 void scatter_replace_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Scattered s(output);
   const std::int64_t count[] = {s.source->numel()};
-  const Value number = reshape(cast(iota(count, 0, s.source.device()), DType::kI32),
-                               s.source.shape().extents());
+  const Value number =
+      reshape(cast(iota(count, 0, s.source.device()), DType::kI32), s.source.shape().extents());
   const Value none = full(s.base.shape().extents(), -1, DType::kI32, s.base.device());
   const Value winner = scatter(none, s.axis, s.index, number, ops::ScatterKind::kReplace);
   const Value is_kept = lt(winner, weak_scalar(std::int64_t{0}, s.base.device()));
@@ -53,8 +53,8 @@ void scatter_multiply_rule(const Value& output, const Value& gradient, std::span
   const auto nonzero = [&](const Value& x) { return where(is_zero(x), one, x); };
   const Value zeros = scatter_add(cast(is_zero(s.base), s.base.dtype()), s.axis, s.index,
                                   cast(is_zero(s.source), s.base.dtype()));
-  const Value product = scatter(nonzero(s.base), s.axis, s.index, nonzero(s.source),
-                                ops::ScatterKind::kMultiply);
+  const Value product =
+      scatter(nonzero(s.base), s.axis, s.index, nonzero(s.source), ops::ScatterKind::kMultiply);
   const auto others = [&](const Value& x, const Value& count, const Value& all) {
     const Value remaining = count - cast(is_zero(x), count.dtype());
     return where_else_zero(is_zero(remaining), all / nonzero(x));

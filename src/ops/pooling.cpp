@@ -12,9 +12,8 @@ using ops::CoreKind;
 // count_include_pad (average); then ceil_mode, which kernels see in the extents alone.
 constexpr int kMaxAttributes = 9;
 Attributes max_attributes(const Pool2dParameters& p) {
-  return {p.kernel[0],  p.kernel[1],  p.stride[0],   p.stride[1],
-          p.padding[0], p.padding[1], p.dilation[0], p.dilation[1],
-          p.ceil_mode ? 1 : 0};
+  return {p.kernel[0],  p.kernel[1],   p.stride[0],   p.stride[1],        p.padding[0],
+          p.padding[1], p.dilation[0], p.dilation[1], p.ceil_mode ? 1 : 0};
 }
 Attributes average_attributes(const Pool2dParameters& p) {
   return {p.kernel[0],

@@ -176,8 +176,8 @@ Labelled without_repeats(const Value& value, const std::string& labels) {
     const char label = operand.labels[i];
     const std::size_t again = operand.labels.find(label, i + 1);
     if (again == std::string::npos) continue;
-    operand.value = diagonal(operand.value, 0, static_cast<std::int64_t>(i),
-                             static_cast<std::int64_t>(again));
+    operand.value =
+        diagonal(operand.value, 0, static_cast<std::int64_t>(i), static_cast<std::int64_t>(again));
     operand.labels.erase(again, 1);
     operand.labels.erase(i, 1);
     operand.labels += label;
@@ -195,7 +195,8 @@ void broadcast_labels(std::vector<Labelled>& operands) {
       std::int64_t& known = extents.try_emplace(label, extent).first->second;
       if (known == 1) known = extent;
       if (extent != 1 && extent != known) {
-        throw ShapeError(fmt::format("[einsum] the extents {} and {} have one label", known, extent));
+        throw ShapeError(
+            fmt::format("[einsum] the extents {} and {} have one label", known, extent));
       }
     }
   }
@@ -283,7 +284,8 @@ Value einsum(const std::string& text, std::span<const Value> given) {
   Labelled result = operands[0];
   for (std::size_t i = 1; i < operands.size(); ++i) {
     std::string kept = equation.output;
-    for (std::size_t later = i + 1; later < operands.size(); ++later) kept += operands[later].labels;
+    for (std::size_t later = i + 1; later < operands.size(); ++later)
+      kept += operands[later].labels;
     result = contract(result, operands[i], kept);
   }
   return in_order(sum_labels(result, equation.output), equation.output);

@@ -88,8 +88,8 @@ Value cumulative_position(const OpInfo& op, ScanKind kind, const Value& given, s
 
 void check_floats(const char* op, const Value& x) {
   if (is_floating(x.dtype())) return;
-  throw DTypeError(fmt::format("[{}] takes floats, not {}. Use x.to(vkml.float32)", op,
-                               name_of(x.dtype())));
+  throw DTypeError(
+      fmt::format("[{}] takes floats, not {}. Use x.to(vkml.float32)", op, name_of(x.dtype())));
 }
 
 }  // namespace
@@ -136,8 +136,7 @@ Value logcumsumexp(const Value& given, std::int64_t axis) {
   const Value before = shift(top, along, true, -infinity);
   const auto finite = [](const Value& v) { return where_else_zero(isfinite(v), v); };
   // Nothing is carried out of a start of -inf: the factor would be infinite, and the sum is 0.
-  const Value factor =
-      where_else_zero(before > -infinity, exp(finite(before) - finite(top)));
+  const Value factor = where_else_zero(before > -infinity, exp(finite(before) - finite(top)));
   const Value sum = linear_recurrence(factor, exp(x - finite(top)), along);
   const Value is_zero = eq(sum, 0.0);
   const Value one = weak_scalar(1.0, x.device());

@@ -12,8 +12,8 @@ namespace {
 
 Value as_float(const char* op, const Value& x) {
   if (!is_floating(x.dtype())) {
-    throw DTypeError(fmt::format("[{}] takes floats, not {}. Use x.to(vkml.float32)", op,
-                                 name_of(x.dtype())));
+    throw DTypeError(
+        fmt::format("[{}] takes floats, not {}. Use x.to(vkml.float32)", op, name_of(x.dtype())));
   }
   return cast(x, size_of(x.dtype()) == 2 ? DType::kF32 : x.dtype());
 }
@@ -48,9 +48,9 @@ Value norm(const Value& x, double order, Axes axes, bool keepdim) {
   } else {
     const Value power = weak_scalar(order, x.device());
     const Value root = weak_scalar(1.0 / order, x.device());
-    const Value raised = order > 0 ? guarded(ne(size, 0.0), size,
-                                             [&](const Value& v) { return pow(v, power); })
-                                   : pow(size, power);
+    const Value raised =
+        order > 0 ? guarded(ne(size, 0.0), size, [&](const Value& v) { return pow(v, power); })
+                  : pow(size, power);
     const Value total = sum(raised, axes, keepdim);
     result = guarded(ne(total, 0.0), total, [&](const Value& v) { return pow(v, root); });
   }

@@ -218,7 +218,7 @@ inline KernelCase scatter_case(DType index_type, std::size_t axis, bool is_share
                                Extents space = {3, 4, 5, 6}, std::int64_t indices = 7) {
   KernelBuilder b(KernelKind::kScatter, space);
   b.graph.sites = {{"scatter_add", space[axis]}};
-  b.kernel.attributes = {static_cast<std::int64_t>(axis), 0};
+  b.kernel.attributes = {static_cast<std::int64_t>(axis), 0, 0};
   Extents extents = space;
   extents[axis] = indices;
   if (axis != 2 && !is_shared) extents[2] = 2;

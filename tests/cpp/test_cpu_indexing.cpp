@@ -72,7 +72,7 @@ TEST(CpuIndexing, GatherOfEveryType) {
 dispatch::ExecutionGraph scatter_graph(const Case& c, DType dtype, bool in_place) {
   KernelBuilder build(KernelKind::kScatter, c.x);
   build.graph.sites.push_back({"scatter_add", c.x[static_cast<std::size_t>(c.axis)]});
-  build.kernel.attributes = {c.axis, 0};
+  build.kernel.attributes = {c.axis, 0, 0};
   build.kernel.core_inputs = {build.dense(dtype, c.x), index_operand(build, c, DType::kI32),
                               build.dense(dtype, c.index)};
   build.result(dtype, build.core(ops::compute_type(dtype)));

@@ -23,8 +23,8 @@ Value outer(const Value& a, const Value& b);
 Value add_product(const Value& input, const Value& a, const Value& b, double beta, double alpha);
 /// Sums of products over pairs of axes; the result has the other axes of a, then those of b.
 Value tensordot(const Value& a, const Value& b, Axes axes_a, Axes axes_b);
-/// Sums of products in Einstein's notation, as numpy.einsum: "bij,bjk->bik"; operands are contracted
-/// from left to right.
+/// Sums of products in Einstein's notation, as numpy.einsum: "bij,bjk->bik"; operands are
+/// contracted from left to right.
 Value einsum(const std::string& equation, std::span<const Value> operands);
 
 // --- statistics (statistics.cpp); no axes means all of them

@@ -242,10 +242,13 @@ class TransformerEncoderLayer(Module):
 
     def _attend(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor:
         result, _ = self.self_attn(x, x, x, padding, False, mask)
-        return self.dropout1(result)
+        dropped: Tensor = self.dropout1(result)
+        return dropped
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        inside = self.dropout(self.activation(self.linear1(x)))
+        dropped: Tensor = self.dropout2(self.linear2(inside))
+        return dropped
 
     def forward(
         self,
@@ -259,7 +262,8 @@ class TransformerEncoderLayer(Module):
             x = src + self._attend(self.norm1(src), src_mask, src_key_padding_mask)
             return x + self._feed_forward(self.norm2(x))
         x = self.norm1(src + self._attend(src, src_mask, src_key_padding_mask))
-        return self.norm2(x + self._feed_forward(x))
+        result: Tensor = self.norm2(x + self._feed_forward(x))
+        return result
 
 
 class TransformerEncoder(Module):

@@ -94,10 +94,9 @@ class RMSNorm(Module):
         dtype: vkml.dtype | None = None,
     ) -> None:
         super().__init__()
-        is_single = isinstance(normalized_shape, int)
-        self.normalized_shape = (
-            (normalized_shape,) if is_single else tuple(normalized_shape)  # type: ignore[arg-type]
-        )
+        if isinstance(normalized_shape, int):
+            normalized_shape = (normalized_shape,)
+        self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         ones = vkml.ones(self.normalized_shape, dtype=dtype, device=device)

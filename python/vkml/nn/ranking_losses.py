@@ -45,7 +45,8 @@ def kl_div(
         logarithm = vkml.where(positive, vkml.where(positive, target, 1.0).log(), 0.0)
         loss = target * (logarithm - input)
     if reduction == "batchmean":
-        return loss.sum() / input.shape[0]
+        batch = int(input.shape[0])
+        return reduce_loss(loss, "sum", "kl_div") / batch
     return reduce_loss(loss, reduction, "kl_div")
 
 

@@ -224,7 +224,10 @@ class _Recurrent(Module):
         for layer in range(num_layers):
             width = input_size if layer == 0 else hidden_size * directions
             for suffix in self._suffixes(layer):
-                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (rows, width),
+                    "weight_hh": (rows, hidden_size),
+                }
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 for name, shape in shapes.items():

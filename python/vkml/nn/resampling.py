@@ -100,10 +100,11 @@ class _Pad(Module):
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
-        is_single = isinstance(padding, int)
-        self.padding = (
-            (padding,) * (2 * self._axes) if is_single else tuple(padding)  # type: ignore[arg-type]
-        )
+        self.padding: tuple[int, ...]
+        if isinstance(padding, int):
+            self.padding = (padding,) * (2 * self._axes)
+        else:
+            self.padding = tuple(padding)
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, channels, positions...) to larger extents of the positions."""

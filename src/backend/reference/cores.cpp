@@ -124,7 +124,7 @@ T combined(ops::ScatterKind kind, T held, T given) {
 
 template <typename T>
 void scatter(const PlanNode& node, const Array& base, const Array& index, const Array& source,
-                 Array& out) {
+             Array& out) {
   const int axis = static_cast<int>(node.attributes[0]) + kMaxDims - base.rank;
   const auto kind = static_cast<ops::ScatterKind>(node.attributes[1]);
   const Extents strides = dense_strides(base.extents);

@@ -123,8 +123,8 @@ class Gather final : public CompiledKernel {
   std::optional<CoreResult> result_;
 };
 
-// Combines rows of the source in their order; threads divide the axes that are not indexed, so that the
-// order of operations on an element never changes. Bound: memory.
+// Combines rows of the source in their order; threads divide the axes that are not indexed, so that
+// the order of operations on an element never changes. Bound: memory.
 class Scatter final : public CompiledKernel {
  public:
   Scatter(const Kernel& kernel, const dispatch::ExecutionGraph& graph)

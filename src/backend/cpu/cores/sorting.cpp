@@ -129,8 +129,7 @@ class ArgSort final : public CompiledKernel {
       entries[i] = {descending_ ? static_cast<Key>(~key) : key, static_cast<std::int32_t>(i)};
     }
     if (count >= kRadixLength) {
-      entries =
-          radix_sort(entries, scratch_for<Entry<Key>>(ScratchPurpose::kPanelA, count), count);
+      entries = radix_sort(entries, scratch_for<Entry<Key>>(ScratchPurpose::kPanelA, count), count);
     } else {
       // The position decides between equal keys, so that no buffer is needed to be stable.
       std::sort(entries, entries + count, [](const Entry<Key>& a, const Entry<Key>& b) {
@@ -182,8 +181,8 @@ class SearchSorted final : public CompiledKernel {
   template <typename T>
   void search_lines(const RunContext& run) const {
     const std::int64_t elements = lines_.count() * lines_.length();
-    const auto steps = static_cast<double>(
-        std::bit_width(static_cast<std::uint64_t>(sorted_.extents[3]) + 1));
+    const auto steps =
+        static_cast<double>(std::bit_width(static_cast<std::uint64_t>(sorted_.extents[3]) + 1));
     const bool parallel = worth_threads(2 * steps * static_cast<double>(elements));
     // Single elements are divided: there may be one long line.
     parallel_shares(elements, parallel, [&](std::int64_t begin, std::int64_t end) {
@@ -195,7 +194,8 @@ class SearchSorted final : public CompiledKernel {
   void search(const RunContext& run, std::int64_t element) const {
     const std::int64_t line = element / lines_.length();
     const std::int64_t i = element % lines_.length();
-    const auto key = key_of(read<T>(values_, run, lines_.start(values_, line) + i * values_.strides[3]));
+    const auto key =
+        key_of(read<T>(values_, run, lines_.start(values_, line) + i * values_.strides[3]));
     const std::int64_t first = lines_.start(sorted_, line);
     std::int64_t low = 0;
     std::int64_t high = sorted_.extents[3];
@@ -209,8 +209,8 @@ class SearchSorted final : public CompiledKernel {
       }
     }
     const Operand& target = result_.target();
-    *reinterpret_cast<std::int32_t*>(element_at(
-        target, run, lines_.start(target, line) + i * target.strides[3])) =
+    *reinterpret_cast<std::int32_t*>(
+        element_at(target, run, lines_.start(target, line) + i * target.strides[3])) =
         static_cast<std::int32_t>(low);
   }
 

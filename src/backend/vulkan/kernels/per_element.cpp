@@ -52,8 +52,7 @@ Dispatch generate_per_element(const Context& context, const char* name,
 
 Dispatch generate_per_index(
     const Context& context, const char* name, const dispatch::Extents& extents,
-    const std::function<std::function<void(const Coordinates&)>(Shader&)>& open,
-    Touches touches) {
+    const std::function<std::function<void(const Coordinates&)>(Shader&)>& open, Touches touches) {
   Shader shader(context, name, workgroup_for(context.traits), touches);
   spirv::Builder& b = shader.builder();
   const std::int64_t total = dispatch::numel(extents);

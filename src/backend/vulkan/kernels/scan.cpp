@@ -168,8 +168,7 @@ Coordinates line_start(Shader& shader, const dispatch::Kernel& kernel, std::size
 }
 
 Dispatch generate_by_invocation(const Context& context, std::size_t axis, std::int64_t lines) {
-  const std::uint32_t size =
-      std::min<std::uint32_t>(64, context.traits.max_workgroup_invocations);
+  const std::uint32_t size = std::min<std::uint32_t>(64, context.traits.max_workgroup_invocations);
   Shader shader(context, "scan_lines", {size, 1, 1});
   spirv::Builder& b = shader.builder();
   const Scan scan(shader, context.kernel);
@@ -214,9 +213,8 @@ Dispatch generate_by_workgroup(const Context& context, std::size_t axis, std::in
       for (std::uint32_t distance = 1; distance < size; distance *= 2) {
         shared.store(local, mine.load());
         b.workgroup_barrier();
-        b.if_then(less(b.u32(distance - 1), local), [&] {
-          mine.store(scan.combine(shared.load(local - distance), mine.load()));
-        });
+        b.if_then(less(b.u32(distance - 1), local),
+                  [&] { mine.store(scan.combine(shared.load(local - distance), mine.load())); });
         b.workgroup_barrier();
       }
       shared.store(local, mine.load());

@@ -1,6 +1,6 @@
 // Scatter: each element of the base combines itself with the sources whose index names it, in the
-// order of the source. No atomics, so that the order of every sum is fixed. A first dispatch checks all indices;
-// the second leaves storage that outlives the graph alone when one was bad.
+// order of the source. No atomics, so that the order of every sum is fixed. A first dispatch checks
+// all indices; the second leaves storage that outlives the graph alone when one was bad.
 //
 // Where all elements along the last axis share their indices (an embedding's gradient), a workgroup
 // holds part of one such row: its invocations compare as many indices at once, and only when one
@@ -95,9 +95,8 @@ Dispatch generate_by_element(const Context& context, const Scatter& scatter) {
           Coordinates from = at;
           from[axis] = i;
           const Value position = b.widen(index.load(from), spirv::Scalar::kInt32);
-          b.if_then(equal(position, at[axis]), [&] {
-            sum.store(combined(scatter.kernel, sum.load(), source.load(from)));
-          });
+          b.if_then(equal(position, at[axis]),
+                    [&] { sum.store(combined(scatter.kernel, sum.load(), source.load(from))); });
         });
       });
       return sum.load();

@@ -42,9 +42,8 @@ class SortedLines {
     }
     length_ = shader.parameter(kernel.space[axis_]);
     for (std::size_t half = 0; half < halves_.size(); ++half) {
-      halves_[half] = shader.base_of(shader.scratch_buffer(),
-                                     static_cast<std::int64_t>(half) *
-                                         dispatch::numel(kernel.space));
+      halves_[half] = shader.base_of(
+          shader.scratch_buffer(), static_cast<std::int64_t>(half) * dispatch::numel(kernel.space));
     }
   }
 
@@ -104,9 +103,9 @@ Dispatch generate_runs(const Context& context, std::size_t axis) {
       b.for_range(begin, end, b.u32(1), [&](Value other) {
         const Value value = lines->value_at(at, other);
         // Of equals the earlier comes first.
-        const Value counts = b.select(less(other, here),
-                                      logical_not(lines->comes_first(mine, value)),
-                                      lines->comes_first(value, mine));
+        const Value counts =
+            b.select(less(other, here), logical_not(lines->comes_first(mine, value)),
+                     lines->comes_first(value, mine));
         rank.store(rank.load() + b.select(counts, b.u32(1), b.u32(0)));
       });
       lines->set_position(0, at, begin + rank.load(), here);
@@ -179,9 +178,8 @@ std::vector<Dispatch> generate_argsort(const Context& context) {
   touches.reads_scratch = true;
   const auto open = [&](Shader& shader) -> CoreAt {
     auto lines = std::make_shared<SortedLines>(shader, context.kernel);
-    return [lines, axis, half](const Coordinates& at) {
-      return lines->position(half, at, at[axis]);
-    };
+    return
+        [lines, axis, half](const Coordinates& at) { return lines->position(half, at, at[axis]); };
   };
   dispatches.push_back(generate_per_element(context, "sort_result", open, touches));
   return dispatches;
