@@ -245,6 +245,7 @@ void bind_tensor(nb::module_& m) {
   bind_arrangement(m, tensor);
   bind_ordering(m, tensor);
   bind_selection(m, tensor);
+  bind_random(m, tensor);
   bind_interop(m, tensor);
 }
 

@@ -44,6 +44,17 @@ ELSEWHERE = {
     },
     "test_autograd.py": {"grad"},
     "test_matmul.py": {"matmul_precision", "set_matmul_precision"},
+    "test_distributions.py": {
+        "bernoulli",
+        "exponential",
+        "gamma",
+        "gumbel",
+        "multinomial",
+        "normal",
+        "randperm",
+        "truncated_normal",
+        "uniform",
+    },
 }
 CREATION = {
     "arange",

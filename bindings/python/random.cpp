@@ -1,0 +1,130 @@
+// Draws from distributions: functions, and methods that fill a tensor.
+
+#include "vkml/api/random.h"
+
+#include "define.h"
+
+namespace vkml::python {
+namespace {
+
+DType float_or(nb::handle dtype) { return dtype.is_none() ? kDefaultFloat : dtype_from(dtype); }
+
+Extents extents_of(const Tensor& x) {
+  return Extents(x.shape().extents().begin(), x.shape().extents().end());
+}
+
+using Draw = Tensor (*)(const Extents&, double, double, DType, std::optional<Device>);
+
+/// name(size, a, b, *, dtype, device).
+void def_draw(nb::module_& m, const char* name, Draw draw, const char* first, double first_value,
+              const char* second, double second_value, const char* documentation) {
+  m.def(
+      name,
+      [draw](nb::handle size, double a, double b, nb::handle dtype, nb::handle device) {
+        return draw(extents_from(size), a, b, float_or(dtype), device_from(device));
+      },
+      nb::arg("size"), nb::arg(first) = first_value, nb::arg(second) = second_value, nb::kw_only(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), documentation);
+}
+
+/// x.name(...) draws a value in the place of x's.
+template <typename Function, typename... Extra>
+void def_fill(nb::class_<Tensor>& tensor, const char* name, Function draw, const Extra&... extra) {
+  tensor.def(
+      name,
+      [draw](nb::object self, double a, double b) {
+        Tensor& x = nb::cast<Tensor&>(self);
+        x.update_(draw(x, a, b));
+        return self;
+      },
+      extra...);
+}
+
+}  // namespace
+
+void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
+  def_draw(m, "uniform", &random::uniform, "low", 0, "high", 1, "Uniform on [low, high).");
+  def_draw(m, "gumbel", &random::gumbel, "loc", 0, "scale", 1,
+           "-log(-log(u)) for uniform u, scaled and moved: argmax(log(p) + gumbel) draws from p.");
+  m.def(
+      "normal",
+      [](nb::handle mean, nb::handle std, nb::handle size, nb::handle dtype, nb::handle device) {
+        if (!size.is_none()) {
+          return random::normal(extents_from(size), nb::cast<double>(mean), nb::cast<double>(std),
+                                float_or(dtype), device_from(device));
+        }
+        const Tensor centre = operand_from(mean, "normal");
+        const Tensor scale = operand_from(std, "normal");
+        const Tensor shaped = centre + scale * Tensor(0.0);
+        const Tensor draw =
+            random::normal(extents_of(shaped), 0, 1, shaped.dtype(), shaped.device());
+        return centre + scale * draw;
+      },
+      nb::arg("mean") = 0.0, nb::arg("std") = 1.0, nb::arg("size") = nb::none(), nb::kw_only(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      "Normal with a mean and a deviation, numbers with a size or tensors that broadcast.");
+  m.def(
+      "truncated_normal",
+      [](nb::handle size, double mean, double std, double low, double high, nb::handle dtype,
+         nb::handle device) {
+        return random::truncated_normal(extents_from(size), mean, std, low, high, float_or(dtype),
+                                        device_from(device));
+      },
+      nb::arg("size"), nb::arg("mean") = 0.0, nb::arg("std") = 1.0, nb::arg("low") = -2.0,
+      nb::arg("high") = 2.0, nb::kw_only(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), "Normal, conditioned on [low, high].");
+  m.def(
+      "exponential",
+      [](nb::handle size, double lambd, nb::handle dtype, nb::handle device) {
+        return random::exponential(extents_from(size), lambd, float_or(dtype), device_from(device));
+      },
+      nb::arg("size"), nb::arg("lambd") = 1.0, nb::kw_only(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), "Exponential with a rate: density lambd * exp(-lambd * x).");
+  m.def("gamma", &random::gamma, nb::arg("concentration"),
+        "Gamma of rate 1 with a shape parameter for each element (Marsaglia and Tsang, 2000); no "
+        "gradient.");
+  m.def("bernoulli", &random::bernoulli, nb::arg("input"),
+        "1 with the probability that each element gives, else 0.");
+  m.def("multinomial", &random::multinomial, nb::arg("input"), nb::arg("num_samples"),
+        nb::arg("replacement") = false,
+        "Positions (int64) drawn from weights (N) or (rows, N) in proportion to them.");
+  m.def(
+      "randperm",
+      [](std::int64_t n, nb::handle dtype, nb::handle device) {
+        const DType type = dtype.is_none() ? DType::kI64 : dtype_from(dtype);
+        return random::permutation(n, type, device_from(device));
+      },
+      nb::arg("n"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      "0 to n - 1 in a random order.");
+  def_fill(
+      tensor, "uniform_",
+      [](const Tensor& x, double low, double high) {
+        return random::uniform(extents_of(x), low, high, x.dtype(), x.device());
+      },
+      nb::arg("low") = 0.0, nb::arg("high") = 1.0, "Filled with uniform draws, in place.");
+  def_fill(
+      tensor, "normal_",
+      [](const Tensor& x, double mean, double deviation) {
+        return random::normal(extents_of(x), mean, deviation, x.dtype(), x.device());
+      },
+      nb::arg("mean") = 0.0, nb::arg("std") = 1.0, "Filled with normal draws, in place.");
+  tensor.def(
+      "exponential_",
+      [](nb::object self, double lambd) {
+        Tensor& x = nb::cast<Tensor&>(self);
+        x.update_(random::exponential(extents_of(x), lambd, x.dtype(), x.device()));
+        return self;
+      },
+      nb::arg("lambd") = 1.0, "Filled with exponential draws, in place.");
+  tensor.def(
+      "bernoulli_",
+      [](nb::object self, double p) {
+        Tensor& x = nb::cast<Tensor&>(self);
+        const Tensor draw = random::uniform(extents_of(x), 0, 1, DType::kF32, x.device());
+        x.update_(to(lt(draw, Tensor(p)), x.dtype()));
+        return self;
+      },
+      nb::arg("p") = 0.5, "Filled with 1 with probability p, else 0, in place.");
+}
+
+}  // namespace vkml::python

@@ -1,0 +1,107 @@
+"""Second derivatives of structural operators: differences of their first, in double precision."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkml
+from checking import exact, inputs
+from vkml.nn import functional
+
+STEP = 1e-5
+
+ZEROS = np.array([[2.0, 0.0, 3.0, 1.0], [0.0, 4.0, 0.0, 5.0]], dtype=np.float32)
+MATRIX = inputs((2, 4), 0.5, 1.5)
+IMAGE = inputs((1, 2, 4, 3), -1, 1)
+INDEX = np.array([[0, 1, 1, 0], [1, 1, 0, 0]])
+
+Function = Callable[..., Any]
+
+# name: (function of float tensors, arrays)
+FUNCTIONS: dict[str, tuple[Function, list[np.ndarray]]] = {
+    "prod": (lambda x: x.prod(), [MATRIX]),
+    "prod with zeros": (lambda x: x.prod(1), [ZEROS]),
+    "cumsum": (lambda x: x.cumsum(1) ** 2, [MATRIX]),
+    "cumprod": (lambda x: x.cumprod(1), [MATRIX]),
+    "cumprod with zeros": (lambda x: x.cumprod(1), [ZEROS]),
+    "logcumsumexp": (lambda x: x.logcumsumexp(1), [MATRIX]),
+    "linear_recurrence": (vkml.linear_recurrence, [MATRIX, MATRIX + 1]),
+    "cummax": (lambda x: x.cummax(1).values ** 2, [MATRIX]),
+    "sort": (lambda x: x.sort(1).values ** 3, [MATRIX]),
+    "quantile": (lambda x: x.quantile(0.3, 1) ** 3, [MATRIX]),
+    "norm": (lambda x: x.norm(dim=1), [MATRIX]),
+    "norm 3": (lambda x: x.norm(3.0), [MATRIX]),
+    "std": (lambda x: x.std(1), [MATRIX]),
+    "logsumexp": (lambda x: x.logsumexp((0, 1)), [MATRIX]),
+    "einsum": (lambda a, b: vkml.einsum("ij,kj->ik", a, b), [MATRIX, MATRIX + 1]),
+    "pad": (lambda x: functional.pad(x, (1, 2), "reflect") ** 2, [MATRIX]),
+    "roll": (lambda x: x.roll(1, 1) * x, [MATRIX]),
+    "diag_embed": (lambda x: vkml.diag_embed(x, 1) ** 3, [MATRIX]),
+    "getitem": (lambda x: x[[0, 1, 1]] ** 3, [MATRIX]),
+    "mask": (lambda x: x[x.detach() > 1] ** 3, [MATRIX]),
+    "unfold": (lambda x: vkml.unfold(x, 2) ** 2, [IMAGE]),
+    "fold": (lambda x: vkml.fold(x, (3, 3), 2) ** 2, [inputs((1, 4, 4), -1, 1)]),
+    "conv_transpose2d": (
+        lambda x, w: functional.conv_transpose2d(x, w, stride=2) ** 2,
+        [IMAGE, inputs((2, 1, 2, 2), -1, 1)],
+    ),
+    "max_pool2d": (lambda x: functional.max_pool2d(x, 2, ceil_mode=True) ** 3, [IMAGE]),
+    "interpolate": (
+        lambda x: functional.interpolate(x, (3, 5), mode="bilinear") ** 2,
+        [IMAGE],
+    ),
+    "group_norm": (lambda x: functional.group_norm(x, 1), [IMAGE]),
+    "rms_norm": (lambda x: functional.rms_norm(x, (4,)), [MATRIX]),
+    "attention": (
+        lambda q, k: functional.scaled_dot_product_attention(q, k, k),
+        [MATRIX, MATRIX[::-1].copy()],
+    ),
+}
+FUNCTIONS |= {
+    f"scatter_reduce {how}": (
+        lambda x, s, h=how: (
+            vkml.scatter_reduce(x, 0, vkml.tensor(INDEX, device=x.device), s, h) ** 2
+        ),
+        [MATRIX, MATRIX[::-1].copy() * 1.1],
+    )
+    for how in ("sum", "prod", "amax", "amin", "mean")
+}
+
+
+def first_gradients(function: Function, arrays: list[np.ndarray], device: object) -> list:
+    """Gradients of a weighted sum of the results, as tensors that have gradients themselves."""
+    tensors = [
+        vkml.tensor(array, dtype=vkml.float64, device=device, requires_grad=True)
+        for array in arrays
+    ]
+    result = function(*tensors)
+    weights = vkml.tensor(inputs(result.shape, 0.5, 1.5), device=device).to(vkml.float64)
+    total = (result * weights).sum()
+    return [tensors, vkml.grad(total, tensors, create_graph=True)]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_second_derivatives(name: str, device: object) -> None:
+    function, arrays = FUNCTIONS[name]
+    wide = [array.astype(np.float64) for array in arrays]
+    tensors, gradients = first_gradients(function, wide, device)
+    directions = [inputs(array.shape, -1, 1, seed=9).astype(np.float64) for array in arrays]
+    along = sum(
+        (g * vkml.tensor(d, device=device)).sum()
+        for g, d in zip(gradients, directions, strict=True)
+    )
+    if not along.requires_grad:
+        pytest.fail(f"{name} has no second derivative")
+    second = vkml.grad(along, tensors)
+    # The Hessian times a direction is the change of the gradient along it.
+    moved = []
+    for step in (STEP, -STEP):
+        places = [array + step * d for array, d in zip(wide, directions, strict=True)]
+        moved.append([exact(g) for g in first_gradients(function, places, device)[1]])
+    for position, mine in enumerate(second):
+        expected = (moved[0][position] - moved[1][position]) / (2 * STEP)
+        actual = np.zeros_like(expected) if mine is None else exact(mine)
+        scale = max(1.0, float(np.abs(expected).max()))
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6 * scale, err_msg=name)
