@@ -28,10 +28,6 @@ nb::tuple tuple_from(const std::vector<Tensor>& tensors) {
   return nb::tuple(list);
 }
 
-Extents extents_of(const Tensor& x) {
-  return Extents(x.shape().extents().begin(), x.shape().extents().end());
-}
-
 void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
   const auto flip_axes = [](const Tensor& x, nb::handle dims, nb::handle axis) {
     Extents axes = axes_from("flip", dims, axis);
@@ -108,7 +104,7 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
           for (const std::int64_t part : parts) known *= part == -1 ? 1 : part;
           if (known > 0) *unknown = x.shape()[axis] / known;
         }
-        Extents extents = extents_of(x);
+        Extents extents = x.extents();
         extents.erase(extents.begin() + axis);
         extents.insert(extents.begin() + axis, parts.begin(), parts.end());
         return reshape(x, extents);

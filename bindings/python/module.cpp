@@ -18,4 +18,5 @@ NB_MODULE(_vkml, m) {
   bind_tensor(m);
   bind_creation(m);
   bind_networks(m);
+  bind_linalg(m);
 }

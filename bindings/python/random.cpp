@@ -9,10 +9,6 @@ namespace {
 
 DType float_or(nb::handle dtype) { return dtype.is_none() ? kDefaultFloat : dtype_from(dtype); }
 
-Extents extents_of(const Tensor& x) {
-  return Extents(x.shape().extents().begin(), x.shape().extents().end());
-}
-
 using Draw = Tensor (*)(const Extents&, double, double, DType, std::optional<Device>);
 
 /// name(size, a, b, *, dtype, device).
@@ -56,8 +52,7 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
         const Tensor centre = operand_from(mean, "normal");
         const Tensor scale = operand_from(std, "normal");
         const Tensor shaped = centre + scale * Tensor(0.0);
-        const Tensor draw =
-            random::normal(extents_of(shaped), 0, 1, shaped.dtype(), shaped.device());
+        const Tensor draw = random::normal(shaped.extents(), 0, 1, shaped.dtype(), shaped.device());
         return centre + scale * draw;
       },
       nb::arg("mean") = 0.0, nb::arg("std") = 1.0, nb::arg("size") = nb::none(), nb::kw_only(),
@@ -99,20 +94,20 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_fill(
       tensor, "uniform_",
       [](const Tensor& x, double low, double high) {
-        return random::uniform(extents_of(x), low, high, x.dtype(), x.device());
+        return random::uniform(x.extents(), low, high, x.dtype(), x.device());
       },
       nb::arg("low") = 0.0, nb::arg("high") = 1.0, "Filled with uniform draws, in place.");
   def_fill(
       tensor, "normal_",
       [](const Tensor& x, double mean, double deviation) {
-        return random::normal(extents_of(x), mean, deviation, x.dtype(), x.device());
+        return random::normal(x.extents(), mean, deviation, x.dtype(), x.device());
       },
       nb::arg("mean") = 0.0, nb::arg("std") = 1.0, "Filled with normal draws, in place.");
   tensor.def(
       "exponential_",
       [](nb::object self, double lambd) {
         Tensor& x = nb::cast<Tensor&>(self);
-        x.update_(random::exponential(extents_of(x), lambd, x.dtype(), x.device()));
+        x.update_(random::exponential(x.extents(), lambd, x.dtype(), x.device()));
         return self;
       },
       nb::arg("lambd") = 1.0, "Filled with exponential draws, in place.");
@@ -120,7 +115,7 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
       "bernoulli_",
       [](nb::object self, double p) {
         Tensor& x = nb::cast<Tensor&>(self);
-        const Tensor draw = random::uniform(extents_of(x), 0, 1, DType::kF32, x.device());
+        const Tensor draw = random::uniform(x.extents(), 0, 1, DType::kF32, x.device());
         x.update_(to(lt(draw, Tensor(p)), x.dtype()));
         return self;
       },

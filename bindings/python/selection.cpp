@@ -24,7 +24,7 @@ Tensor index_like(const Tensor& x, const Tensor& index) {
 
 /// A value in the shape of an index.
 Tensor source_from(const Tensor& x, const Tensor& index, nb::handle source) {
-  const Extents extents(index.shape().extents().begin(), index.shape().extents().end());
+  const Extents extents = index.extents();
   if (!nb::isinstance<Tensor>(source)) {
     return full(extents, nb::cast<double>(nb::float_(source)), x.dtype(), x.device());
   }
@@ -54,9 +54,8 @@ Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const
   const ScatterKind kind = kind_from(reduce);
   const Tensor part = source_from(x, index, nb::cast(source));
   Tensor base = x;
-  const Tensor none = zeros(Extents(x.shape().extents().begin(), x.shape().extents().end()),
-                            DType::kI32, x.device());
-  const Extents extents(index.shape().extents().begin(), index.shape().extents().end());
+  const Tensor none = zeros(x.extents(), DType::kI32, x.device());
+  const Extents extents = index.extents();
   const Tensor ones_of = ones(extents, DType::kI32, x.device());
   const bool counts_needed = reduce == "mean" || !include_self;
   const Tensor hits = counts_needed ? scatter_add(none, dim, index, ones_of) : Tensor();
@@ -85,8 +84,7 @@ Tensor spread_index(const Tensor& index, std::int64_t dim, const Tensor& source)
   }
   Extents column(static_cast<std::size_t>(source.rank()), 1);
   column[static_cast<std::size_t>(axis)] = index.numel();
-  return broadcast_to(reshape(index, column),
-                      Extents(source.shape().extents().begin(), source.shape().extents().end()));
+  return broadcast_to(reshape(index, column), source.extents());
 }
 
 template <typename... Arguments, typename Function, typename... Extra>
@@ -171,7 +169,7 @@ void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
       m, tensor, "index_fill", "index_fill_",
       [](const Tensor& x, std::int64_t dim, const Tensor& index, double value) {
         const int axis = normalize_axis("index_fill", dim, x.rank());
-        Extents extents(x.shape().extents().begin(), x.shape().extents().end());
+        Extents extents = x.extents();
         extents[static_cast<std::size_t>(axis)] = index.numel();
         const Tensor source = full(extents, value, x.dtype(), x.device());
         return scatter(x, axis, spread_index(index, axis, source), source, ScatterKind::kReplace);
@@ -257,17 +255,10 @@ void bind_masks(nb::module_& m, nb::class_<Tensor>& tensor) {
       "x with the next element of a source wherever a mask is true.");
   def_inplace(
       tensor, "fill_",
-      [](const Tensor& x, double value) {
-        return full(Extents(x.shape().extents().begin(), x.shape().extents().end()), value,
-                    x.dtype(), x.device());
-      },
+      [](const Tensor& x, double value) { return full(x.extents(), value, x.dtype(), x.device()); },
       nb::arg("value"), "Every element one number, in place.");
   def_inplace(
-      tensor, "zero_",
-      [](const Tensor& x) {
-        return zeros(Extents(x.shape().extents().begin(), x.shape().extents().end()), x.dtype(),
-                     x.device());
-      },
+      tensor, "zero_", [](const Tensor& x) { return zeros(x.extents(), x.dtype(), x.device()); },
       "Every element 0, in place.");
 }
 

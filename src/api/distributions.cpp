@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "random_state.h"
@@ -38,32 +36,8 @@ void check_floating(const char* op, DType dtype) {
   throw DTypeError(fmt::format("[{}] draws floats, not {}", op, name_of(dtype)));
 }
 
-Extents extents_of(const Tensor& x) {
-  return Extents(x.shape().extents().begin(), x.shape().extents().end());
-}
-
 /// The normal distribution function.
 double normal_distribution(double x) { return 0.5 * std::erfc(-x * std::numbers::sqrt2 / 2); }
-
-/// The inverse of erf to about 3e-7, by two polynomials in w = -log(1 - x^2) (Giles, GPU Computing
-/// Gems Jade, chapter 10, 2011).
-Value inverse_erf(const Value& x) {
-  constexpr std::array kCentre{2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
-                               -4.39150654e-06, 0.00021858087,  -0.00125372503,
-                               -0.00417768164,  0.246640727,    1.50140941};
-  constexpr std::array kTail{-0.000200214257, 0.000100950558, 0.00134934322,
-                             -0.00367342844,  0.00573950773,  -0.0076224613,
-                             0.00943887047,   1.00167406,     2.83297682};
-  const auto polynomial = [](const auto& coefficients, const Value& t) {
-    Value sum = t * coefficients[0] + coefficients[1];
-    for (std::size_t i = 2; i < coefficients.size(); ++i) sum = sum * t + coefficients[i];
-    return sum;
-  };
-  const Value w = -graph::log((1.0 - x) * (1.0 + x));
-  const Value centre = polynomial(kCentre, w - 2.5);
-  const Value tail = polynomial(kTail, graph::sqrt(w) - 3.0);
-  return graph::where(w < 5.0, centre, tail) * x;
-}
 
 }  // namespace
 
@@ -93,7 +67,7 @@ Tensor truncated_normal(const Extents& extents, double mean, double deviation, d
   const double first = 2 * normal_distribution((low - mean) / deviation) - 1;
   const double last = 2 * normal_distribution((high - mean) / deviation) - 1;
   const Value place = open_unit(extents, chosen(device)) * (last - first) + first;
-  const Value draw = inverse_erf(place) * (deviation * std::numbers::sqrt2) + mean;
+  const Value draw = graph::erfinv(place) * (deviation * std::numbers::sqrt2) + mean;
   const Device where = draw.device();
   return finished(graph::minimum(graph::maximum(draw, graph::weak_scalar(low, where)),
                                  graph::weak_scalar(high, where)),
@@ -118,7 +92,7 @@ Tensor gumbel(const Extents& extents, double location, double scale, DType dtype
 Tensor gamma(const Tensor& concentration) {
   const Value given = graph::detach(concentration.value());
   check_floating("gamma", given.dtype());
-  const Extents extents = extents_of(concentration);
+  const Extents extents = concentration.extents();
   const Device device = given.device();
   const Value shape = graph::cast(given, DType::kF32);
   // Shapes below 1 are drawn one higher and scaled by u^(1 / shape).
@@ -147,7 +121,7 @@ Tensor gamma(const Tensor& concentration) {
 Tensor bernoulli(const Tensor& probability) {
   const Value p = probability.value();
   check_floating("bernoulli", p.dtype());
-  const Value draw = unit(extents_of(probability), p.device());
+  const Value draw = unit(probability.extents(), p.device());
   return finished(graph::lt(draw, graph::cast(graph::detach(p), DType::kF32)), p.dtype());
 }
 
@@ -166,13 +140,13 @@ Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement) 
   const Value w = graph::cast(given, DType::kF32);
   if (!replacement) {
     const Value score =
-        graph::log(w) + gumbel(extents_of(weights), 0, 1, DType::kF32, w.device()).value();
+        graph::log(w) + gumbel(weights.extents(), 0, 1, DType::kF32, w.device()).value();
     const Value order = graph::argsort(score, -1, true);
     return finished(graph::slice(order, -1, 0, count, 1), DType::kI64);
   }
   const Value sums = graph::cumsum(w, -1);
   const Value total = graph::slice(sums, -1, classes - 1, classes, 1);
-  Extents extents = extents_of(weights);
+  Extents extents = weights.extents();
   extents.back() = count;
   const Value place = unit(extents, w.device()) * total;
   const Value drawn = graph::search_sorted(sums, place, true);

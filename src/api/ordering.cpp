@@ -111,17 +111,12 @@ Unique unique(const Tensor& x) {
   // The inverse is known in sorted order; it goes back to where the elements were.
   const Tensor inverse = scatter(zeros({x.numel()}, DType::kI64, x.device()), 0, sorted.indices,
                                  distinct.inverse, ScatterKind::kReplace);
-  return {distinct.values,
-          reshape(inverse, Extents(x.shape().extents().begin(), x.shape().extents().end())),
-          distinct.counts};
+  return {distinct.values, reshape(inverse, x.extents()), distinct.counts};
 }
 
 Unique unique_consecutive(const Tensor& x) {
   const Unique distinct = distinct_neighbours(flat_of(x.detach()));
-  return {
-      distinct.values,
-      reshape(distinct.inverse, Extents(x.shape().extents().begin(), x.shape().extents().end())),
-      distinct.counts};
+  return {distinct.values, reshape(distinct.inverse, x.extents()), distinct.counts};
 }
 
 Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t least) {

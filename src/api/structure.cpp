@@ -19,10 +19,6 @@ std::vector<Value> values_of(std::span<const Tensor> tensors) {
   return values;
 }
 
-Extents extents_of(const Tensor& x) {
-  return Extents(x.shape().extents().begin(), x.shape().extents().end());
-}
-
 /// A view that assignment goes through.
 template <typename Operator>
 Tensor view_of(const Tensor& x, Operator view) {
@@ -71,7 +67,7 @@ Tensor quantile(const Tensor& x, double fraction, std::optional<std::int64_t> ax
   const std::int64_t flat[] = {x.numel()};
   const Value result =
       graph::quantile(graph::reshape(x.value(), flat), fraction, 0, false, interpolation);
-  return record(keepdim ? graph::reshape(result, Extents(extents_of(x).size(), 1)) : result);
+  return record(keepdim ? graph::reshape(result, Extents(x.extents().size(), 1)) : result);
 }
 
 Tensor flip(const Tensor& x, const Extents& axes) { return record(graph::flip(x.value(), axes)); }
@@ -150,7 +146,7 @@ Ranked cumulative(const Tensor& x, std::int64_t axis,
   const Tensor line = x.rank() == 0 ? reshape(x, {1}) : x;
   const Value indices = position(graph::detach(line.value()), axis);
   const Value values = graph::gather(line.value(), axis, indices);
-  const Extents extents = extents_of(x);
+  const Extents extents = x.extents();
   return {record(graph::reshape(values, extents)), record(graph::reshape(indices, extents))};
 }
 }  // namespace

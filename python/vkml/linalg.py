@@ -1,0 +1,233 @@
+"""Linear algebra of small matrices, by PyTorch's and the Array API's names.
+
+Factorisations run on the CPU alone, in double precision, and wait for their operands; on another
+device they raise `UnsupportedError` with the way out. The last two axes are the matrix, those
+before it a batch. All have gradients, of every order.
+"""
+
+# ruff: noqa: N803 (PyTorch names matrices A and B)
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import vkml
+from vkml import Tensor, _vkml
+
+__all__ = [
+    "cholesky",
+    "det",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matrix_norm",
+    "matrix_power",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "vector_norm",
+]
+
+
+class SlogdetResult(NamedTuple):
+    """The sign of a determinant and the logarithm of its magnitude."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class QRResult(NamedTuple):
+    """Orthonormal columns and an upper triangle."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues, ascending, and eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SVDResult(NamedTuple):
+    """Left vectors as columns, singular values, descending, and right vectors as rows."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def solve(A: Tensor, B: Tensor) -> Tensor:
+    """X of `A @ X = B`, by LU factorisation with partial pivoting.
+
+    Args:
+        A: Shape (..., n, n).
+        B: Shape (..., n, k), or (n,); batches broadcast.
+
+    Raises:
+        ArgumentError: For a singular matrix.
+    """
+    return _vkml._linalg_solve(A, B)
+
+
+def solve_triangular(
+    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """X of `A @ X = B`, or of `X @ A = B` without `left`, for a triangular A.
+
+    Args:
+        A: Shape (..., n, n); the other triangle is not read.
+        B: Shape (..., n, k), or (..., k, n) without `left`.
+        upper: Whether the upper triangle counts.
+        left: On which side of X the matrix stands.
+        unitriangular: Whether the diagonal is taken as 1.
+    """
+    if left:
+        return _vkml._linalg_solve_triangular(A, B, upper, unitriangular)
+    return _vkml._linalg_solve_triangular(A.mT, B.mT, not upper, unitriangular).mT
+
+
+def inv(A: Tensor) -> Tensor:
+    """The inverse of (..., n, n). Raises ArgumentError for a singular matrix."""
+    return _vkml._linalg_inv(A)
+
+
+def det(A: Tensor) -> Tensor:
+    """The determinant of (..., n, n), shape (...). Its gradient needs an inverse."""
+    return _vkml._linalg_det(A)
+
+
+def slogdet(A: Tensor) -> SlogdetResult:
+    """The sign of the determinant of (..., n, n) and the logarithm of its magnitude."""
+    return SlogdetResult(*_vkml._linalg_slogdet(A))
+
+
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """L of `A = L @ L.T`, or its transpose with `upper`; reads the lower triangle.
+
+    Args:
+        A: Symmetric positive definite matrices, shape (..., n, n).
+        upper: Whether the upper factor is returned.
+
+    Raises:
+        ArgumentError: Unless the matrix is positive definite.
+    """
+    factor = _vkml._linalg_cholesky(A)
+    return factor.mT if upper else factor
+
+
+def qr(A: Tensor, mode: str = "reduced") -> QRResult:
+    """`A = Q @ R` by Householder reflections.
+
+    Args:
+        A: Shape (..., m, n); the gradient needs m >= n.
+        mode: `reduced`: Q has shape (..., m, k) and R (..., k, n), with k = min(m, n).
+    """
+    if mode != "reduced":
+        raise vkml.ArgumentError(f"[qr] mode is {mode!r}. Only 'reduced' is available.")
+    return QRResult(*_vkml._linalg_qr(A))
+
+
+def eigh(A: Tensor) -> EighResult:
+    """Eigenvalues and eigenvectors of symmetric matrices (..., n, n), by Jacobi's rotations.
+
+    Reads the lower triangle. Gradients of the vectors need distinct values.
+    """
+    return EighResult(*_vkml._linalg_eigh(A))
+
+
+def eigvalsh(A: Tensor) -> Tensor:
+    """The eigenvalues of symmetric matrices (..., n, n), ascending."""
+    return eigh(A).eigenvalues
+
+
+def svd(A: Tensor, full_matrices: bool = False) -> SVDResult:
+    """`A = U @ diag(S) @ Vh` by one-sided Jacobi rotations.
+
+    Args:
+        A: Shape (..., m, n).
+        full_matrices: Not available: U has shape (..., m, k) and Vh (..., k, n), k = min(m, n).
+    """
+    if full_matrices and A.shape[-1] != A.shape[-2]:
+        raise vkml.UnsupportedError("[svd] full_matrices=True is not available. Pass False.")
+    return SVDResult(*_vkml._linalg_svd(A))
+
+
+def svdvals(A: Tensor) -> Tensor:
+    """The singular values of (..., m, n), descending."""
+    return svd(A).S
+
+
+def pinv(A: Tensor, rtol: float | None = None) -> Tensor:
+    """The pseudo-inverse of (..., m, n): singular values up to `rtol` of the largest count as 0.
+
+    Args:
+        A: The matrices.
+        rtol: max(m, n) times the dtype's smallest step from 1 if None.
+    """
+    left, values, right = svd(A)
+    step = 2.0**-52 if A.dtype == vkml.float64 else 2.0**-23
+    share = max(A.shape[-2:]) * step if rtol is None else rtol
+    counts = values > share * values.amax(-1, keepdim=True)
+    inverse = vkml.where(counts, 1.0 / vkml.where(counts, values, 1.0), 0.0)
+    return right.mT @ (inverse.unsqueeze(-1) * left.mT)
+
+
+def matrix_power(A: Tensor, n: int) -> Tensor:
+    """The matrix (..., n, n) times itself `n` times, by repeated squaring; on every device.
+
+    Negative powers are those of the inverse.
+    """
+    base = inv(A) if n < 0 else A
+    result = None
+    count = abs(n)
+    while count > 0:
+        if count % 2 == 1:
+            result = base if result is None else result @ base
+        count //= 2
+        if count > 0:
+            base = base @ base
+    if result is not None:
+        return result
+    return vkml.eye(A.shape[-1], dtype=A.dtype, device=A.device).broadcast_to(A.shape)
+
+
+def vector_norm(
+    x: Tensor,
+    ord: float = 2.0,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    """The `ord`-norm over axes, or over everything; on every device."""
+    return vkml.norm(x, ord, dim, keepdim)
+
+
+def matrix_norm(A: Tensor, ord: str | float = "fro", keepdim: bool = False) -> Tensor:
+    """A norm of matrices (..., m, n).
+
+    Args:
+        A: The matrices.
+        ord: `fro`; 1, -1, inf or -inf (sums of columns or rows), on every device; 2, -2 or `nuc`
+            (singular values), on the CPU.
+        keepdim: Whether the two axes stay, with extents of 1.
+    """
+    axes = (-2, -1)
+    if ord == "fro":
+        return vkml.norm(A, 2, axes, keepdim)
+    if ord in (1, -1, float("inf"), -float("inf")):
+        axis = -2 if abs(float(ord)) == 1 else -1
+        sums = A.abs().sum(axis, keepdim=True)
+        result = sums.amax(axes, keepdim=True) if float(ord) > 0 else sums.amin(axes, keepdim=True)
+    elif ord in (2, -2, "nuc"):
+        values = svdvals(A)
+        found = {2: values.amax, -2: values.amin, "nuc": values.sum}[ord](-1)
+        result = found.unsqueeze(-1).unsqueeze(-1)
+    else:
+        raise vkml.ArgumentError(
+            f"[matrix_norm] ord is {ord!r}. Pass 'fro', 'nuc', 1, -1, 2, -2, inf or -inf."
+        )
+    return result if keepdim else result.squeeze(axes)

@@ -1,0 +1,176 @@
+"""vkml.linalg against NumPy and PyTorch, with first and second derivatives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkml
+from checking import assert_close, exact, inputs
+from test_second_derivatives import STEP, first_gradients
+from vkml import linalg
+
+SHAPES = [(1, 1), (3, 3), (2, 4, 4), (2, 1, 5, 5)]
+FLAT = [(4, 4), (5, 3), (3, 5), (2, 4, 2), (1, 1), (6, 1)]
+
+
+def matrices(*shape: int, seed: int = 0) -> np.ndarray:
+    """Well-conditioned matrices."""
+    return inputs(shape, -1, 1, seed) + 2 * np.eye(*shape[-2:], dtype=np.float32)
+
+
+def positive(*shape: int) -> np.ndarray:
+    m = matrices(*shape)
+    return m @ np.swapaxes(m, -1, -2)
+
+
+def transposed(a: np.ndarray) -> np.ndarray:
+    return np.swapaxes(a, -1, -2)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_square_matrices(shape: tuple[int, ...]) -> None:
+    a, b = matrices(*shape), inputs((*shape[:-1], 2), -1, 1)
+    wide, right = a.astype(np.float64), b.astype(np.float64)
+    x = vkml.tensor(a)
+    assert_close(linalg.solve(x, vkml.tensor(b)), np.linalg.solve(wide, right), 8)
+    assert_close(linalg.inv(x), np.linalg.inv(wide), 8)
+    assert_close(linalg.det(x), np.linalg.det(wide), 8)
+    sign, logarithm = linalg.slogdet(x)
+    expected = np.linalg.slogdet(wide)
+    assert_close(sign, expected.sign, 0)
+    assert_close(logarithm, expected.logabsdet, 8)
+    for upper in (False, True):
+        t = np.triu(wide) if upper else np.tril(wide)
+        found = linalg.solve_triangular(x, vkml.tensor(b), upper=upper)
+        assert_close(found, np.linalg.solve(t, right), 64)
+    for power in (-2, 0, 1, 5):
+        assert_close(linalg.matrix_power(x, power), np.linalg.matrix_power(wide, power), 256)
+    spd = positive(*shape)
+    assert_close(linalg.cholesky(vkml.tensor(spd)), np.linalg.cholesky(spd.astype(np.float64)), 8)
+    values, vectors = linalg.eigh(vkml.tensor(spd))
+    assert_close(values, np.linalg.eigvalsh(spd.astype(np.float64)), 8)
+    v = exact(vectors)
+    np.testing.assert_allclose(v * exact(values)[..., None, :] @ transposed(v), spd, atol=1e-5)
+    np.testing.assert_allclose(transposed(v) @ v, np.eye(shape[-1]) + 0 * spd, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", FLAT, ids=str)
+def test_rectangular_matrices(shape: tuple[int, ...]) -> None:
+    a = inputs(shape, -1, 1)
+    k = min(shape[-2:])
+    q, r = (exact(part) for part in linalg.qr(vkml.tensor(a)))
+    np.testing.assert_allclose(q @ r, a, atol=1e-6)
+    np.testing.assert_allclose(
+        transposed(q) @ q, np.eye(k) + np.zeros((*shape[:-2], k, k)), atol=1e-6
+    )
+    np.testing.assert_array_equal(r, np.triu(r))
+    u, s, vh = (exact(part) for part in linalg.svd(vkml.tensor(a)))
+    np.testing.assert_allclose(u * s[..., None, :] @ vh, a, atol=1e-6)
+    np.testing.assert_allclose(s, np.linalg.svd(a.astype(np.float64))[1], atol=1e-6)
+    np.testing.assert_allclose(
+        transposed(u) @ u, np.eye(k) + np.zeros((*shape[:-2], k, k)), atol=1e-6
+    )
+    assert_close(linalg.pinv(vkml.tensor(a)), np.linalg.pinv(a.astype(np.float64)), 64)
+    for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+        found = linalg.matrix_norm(vkml.tensor(a), order)
+        wide = a.reshape(-1, *shape[-2:]).astype(np.float64)
+        expected = np.array([np.linalg.norm(m, order) for m in wide]).reshape(shape[:-2])
+        assert_close(found, expected, 8)
+
+
+def test_special_matrices() -> None:
+    zero = vkml.zeros(3, 2)
+    u, s, vh = linalg.svd(zero)
+    assert not exact(s).any()
+    np.testing.assert_allclose(exact(u).T @ exact(u), np.eye(2), atol=1e-7)
+    rank_one = np.outer([1.0, 2, 3], [1.0, -1, 2]).astype(np.float32)
+    u, s, vh = linalg.svd(vkml.tensor(rank_one))
+    np.testing.assert_allclose(exact(u) * exact(s) @ exact(vh), rank_one, atol=1e-5)
+    np.testing.assert_allclose(exact(u).T @ exact(u), np.eye(3), atol=1e-6)
+    assert linalg.det(vkml.ones(3, 3)).item() == 0
+    values, _ = linalg.eigh(vkml.tensor([[1.0, 9.0], [0.0, 1.0]]))
+    assert values.tolist() == [1, 1]
+    assert linalg.solve(vkml.eye(2), vkml.tensor([3.0, 4.0])).tolist() == [3, 4]
+    with pytest.raises(vkml.ArgumentError, match=r"\[solve\] the matrix is singular"):
+        linalg.solve(vkml.ones(2, 2), vkml.ones(2))
+    with pytest.raises(vkml.ArgumentError, match=r"\[cholesky\].*positive definite"):
+        linalg.cholesky(vkml.tensor([[1.0, 2.0], [2.0, 1.0]]))
+    with pytest.raises(vkml.ShapeError, match=r"\[inv\] needs square"):
+        linalg.inv(vkml.ones(2, 3))
+    with pytest.raises(vkml.DTypeError, match=r"\[det\]"):
+        linalg.det(vkml.ones(2, 2, dtype=vkml.int32))
+
+
+def test_other_devices_say_the_way_out(device: object) -> None:
+    if device == vkml.cpu:
+        assert linalg.det(vkml.eye(2)).item() == 1
+        return
+    with pytest.raises(vkml.UnsupportedError, match=r"\[cholesky\].*vulkan.*device=vkml.cpu"):
+        linalg.cholesky(vkml.eye(2, device=device))
+
+
+def symmetric(x: Any) -> Any:
+    return (x + x.mT) * 0.5
+
+
+TALL, SQUARE = inputs((4, 3), -1, 1), matrices(3, 3)
+FUNCTIONS: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
+    "solve": (linalg.solve, [SQUARE, inputs((3, 2), -1, 1)]),
+    "solve a vector": (linalg.solve, [SQUARE, inputs((3,), -1, 1)]),
+    "solve a batch": (linalg.solve, [matrices(2, 3, 3), inputs((3, 2), -1, 1)]),
+    "solve_triangular": (
+        lambda a, b: linalg.solve_triangular(a, b, upper=True),
+        [SQUARE, inputs((3, 2), -1, 1)],
+    ),
+    "solve_triangular from the right": (
+        lambda a, b: linalg.solve_triangular(a, b, upper=False, left=False, unitriangular=True),
+        [SQUARE, inputs((2, 3), -1, 1)],
+    ),
+    "inv": (linalg.inv, [matrices(2, 3, 3)]),
+    "det": (linalg.det, [matrices(2, 3, 3)]),
+    "slogdet": (lambda a: linalg.slogdet(a).logabsdet, [SQUARE]),
+    "cholesky": (lambda a: linalg.cholesky(symmetric(a)), [positive(3, 3)]),
+    "q": (lambda a: linalg.qr(a).Q, [TALL]),
+    "r": (lambda a: linalg.qr(a).R, [TALL]),
+    "eigenvalues": (lambda a: linalg.eigvalsh(symmetric(a)), [positive(3, 3)]),
+    "eigenvectors": (lambda a: linalg.eigh(symmetric(a)).eigenvectors ** 2, [positive(3, 3)]),
+    "singular values": (linalg.svdvals, [TALL]),
+    "u": (lambda a: linalg.svd(a).U ** 2, [TALL]),
+    "v": (lambda a: linalg.svd(a).Vh ** 2, [TALL]),
+    "wide": (lambda a: linalg.svd(a).Vh ** 2, [TALL.T.copy()]),
+    "pinv": (linalg.pinv, [TALL]),
+    "matrix_norm": (lambda a: linalg.matrix_norm(a, "nuc"), [TALL]),
+}
+
+
+def total(function: Callable[..., Any], arrays: list[np.ndarray]) -> float:
+    result = function(*(vkml.tensor(array) for array in arrays))
+    return float((exact(result) * inputs(tuple(result.shape), 0.5, 1.5)).sum())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives(name: str) -> None:
+    function, arrays = FUNCTIONS[name]
+    wide = [array.astype(np.float64) for array in arrays]
+    tensors, gradients = first_gradients(function, wide, vkml.cpu)
+    directions = [inputs(array.shape, -1, 1, seed=9).astype(np.float64) for array in arrays]
+
+    def moved(step: float) -> list[np.ndarray]:
+        return [array + step * d for array, d in zip(wide, directions, strict=True)]
+
+    slope = sum((exact(g) * d).sum() for g, d in zip(gradients, directions, strict=True))
+    expected = (total(function, moved(STEP)) - total(function, moved(-STEP))) / (2 * STEP)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-6)
+
+    along = sum((g * vkml.tensor(d)).sum() for g, d in zip(gradients, directions, strict=True))
+    second = vkml.grad(along, tensors)
+    after, before = (
+        [exact(g) for g in first_gradients(function, moved(step), vkml.cpu)[1]]
+        for step in (STEP, -STEP)
+    )
+    for mine, high, low in zip(second, after, before, strict=True):
+        difference = (high - low) / (2 * STEP)
+        scale = max(1.0, float(np.abs(difference).max()))
+        np.testing.assert_allclose(exact(mine), difference, rtol=0, atol=1e-5 * scale)
