@@ -48,6 +48,11 @@ Extents extents_from(nb::handle object);
 /// (a, b) from an int or a pair.
 Pair pair_from(const char* op, const char* name, nb::handle object);
 
+/// Throws ArgumentError naming the operator for what is no integer of 64 bits.
+std::int64_t integer_from(const char* op, nb::handle object);
+/// A Python or NumPy number; integers stay exact.
+Number number_from(const char* op, nb::handle object);
+
 Index index_from(nb::handle object);
 
 /// Python's own numbers as a tensor's elements: nested lists, tuples, numbers, arrays, buffers.

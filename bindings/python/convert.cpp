@@ -9,6 +9,8 @@ bool is_number(nb::handle object) {
   return PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr());
 }
 
+}  // namespace
+
 std::int64_t integer_from(const char* op, nb::handle object) {
   const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
   if (!index.is_valid()) {
@@ -24,6 +26,17 @@ std::int64_t integer_from(const char* op, nb::handle object) {
   }
   return value;
 }
+
+Number number_from(const char* op, nb::handle object) {
+  const bool is_integer = PyIndex_Check(object.ptr()) != 0 && !nb::isinstance<Tensor>(object);
+  if (is_integer) return integer_from(op, object);
+  if (PyFloat_Check(object.ptr()) || nb::hasattr(object, "__float__"))
+    return nb::cast<double>(nb::float_(object));
+  throw DTypeError(std::string("[") + op + "] takes a number, not " +
+                   nb::cast<std::string>(nb::repr(object.type())));
+}
+
+namespace {
 
 Extents integers_from(const char* op, nb::handle object) {
   if (!nb::isinstance<nb::sequence>(object)) return {integer_from(op, object)};

@@ -133,6 +133,11 @@ struct Nested {
 
 void collect(nb::handle data, std::size_t depth, Nested& nested) {
   if (nb::isinstance<nb::sequence>(data) && !nb::isinstance<nb::str>(data)) {
+    // Before going deeper: a list may contain itself.
+    if (depth == kMaxDims) {
+      throw ShapeError("rank " + std::to_string(depth + 1) +
+                       " exceeds kMaxDims=" + std::to_string(kMaxDims));
+    }
     const auto length = static_cast<std::int64_t>(nb::len(data));
     if (depth == nested.extents.size()) {
       if (!nested.numbers.empty()) throw_ragged(depth);
@@ -148,7 +153,7 @@ void collect(nb::handle data, std::size_t depth, Nested& nested) {
     nested.integers.push_back(data.ptr() == Py_True ? 1 : 0);
   } else if (PyIndex_Check(data.ptr()) != 0 && !nb::isinstance<Tensor>(data)) {
     nested.kind = std::max(nested.kind, kDefaultInteger);
-    nested.integers.push_back(nb::cast<std::int64_t>(nb::int_(data)));
+    nested.integers.push_back(integer_from("tensor", data));
     const bool fits = nested.integers.back() == static_cast<std::int32_t>(nested.integers.back());
     if (!fits) nested.kind = std::max(nested.kind, DType::kI64);
   } else if (PyFloat_Check(data.ptr()) || nb::hasattr(data, "__float__")) {
@@ -168,6 +173,7 @@ Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
   const DType kind = dtype.value_or(nested.kind);
   // Integers travel as i64 and floats as f64, so that nothing is lost before the conversion.
   if (!is_floating(nested.kind)) {
+    for (const std::int64_t integer : nested.integers) check_fits("tensor", integer, kind);
     const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.integers)), nested.extents,
                                           DType::kI64, kCpu);
     return to(to(wide, kind).realize(), device);
