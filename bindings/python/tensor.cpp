@@ -153,12 +153,13 @@ void bind_tensor(nb::module_& m) {
           "copy_",
           [](nb::object self, nb::handle value) {
             Tensor& t = nb::cast<Tensor&>(self);
-            const Tensor source = to(operand_from(value, "copy_"), t.dtype());
-            const Extents extents = t.extents();
-            t.assign_(broadcast_to(to(source, t.device()), extents));
+            const Tensor given = operand_from(value, "copy_");
+            const nb::gil_scoped_release release;
+            t.copy_(given);
             return self;
           },
-          nb::arg("value"), "assign_ with conversion and broadcasting.")
+          nb::arg("value"),
+          "assign_ with conversion of dtype and device, broadcasting, and views of any strides.")
       .def_prop_rw(
           "data", [](const Tensor& t) { return t.detach(); },
           [](Tensor& t, const Tensor& value) { t.set_data(value); },
@@ -198,7 +199,12 @@ void bind_tensor(nb::module_& m) {
           nb::arg("gradient") = nb::none(), nb::arg("retain_graph") = false,
           nb::arg("create_graph") = false,
           "Adds the gradient with respect to every leaf below to that leaf's grad.")
-      .def("detach", &Tensor::detach, "The same value, with no gradient to this tensor.");
+      .def("detach", &Tensor::detach,
+           "The same value, with no gradient to this tensor. Of a leaf, or of what recorded no "
+           "gradients, it is an alias: a change in place is seen by both.")
+      .def("snapshot", &Tensor::snapshot,
+           "The value of now, with no gradient to this tensor: what is assigned later to either is "
+           "not seen by the other. Takes memory only once one of both changes.");
   tensor.attr("__array_priority__") = 1000;
 
   m.def(

@@ -70,8 +70,9 @@ void Tensor::index_put_(const Index& index, const Tensor& given) {
   }
   const Value dense = graph::contiguous(old);
   const Value window = apply_index(dense, index);
-  const Value value =
-      graph::broadcast_to(graph::cast(given.value(), old.dtype()), window.shape().extents());
+  const Value value = graph::broadcast_to(
+      graph::cast_operand("setitem", on_device(given.value(), old.device()), old.dtype()),
+      window.shape().extents());
   Value updated;
   if (old->is_gradient_stop()) {
     const Value replaced = graph::view_update(dense, value, graph::window_between(dense, window));

@@ -1,4 +1,4 @@
-"""Python numbers on their way into tensors: exact where the dtype holds them, an error elsewhere."""
+"""Python numbers on their way into tensors: exact where the dtype holds them, else an error."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_a_range_of_wide_integers_is_exact(device: object) -> None:
         (lambda: vkml.tensor([1], dtype=vkml.int32) + 2**40, r"\[add\] 1099511627776 .* int32"),
         (
             lambda: vkml.zeros(2, dtype=vkml.uint8) + 300,
-            r"\[add\] 300 does not fit uint8.*0 to 255",
+            r"\[add\] 300 .* uint8.*0 to 255",
         ),
         (lambda: vkml.zeros(2, dtype=vkml.uint8) * -1, r"\[mul\] -1 does not fit uint8"),
         (lambda: vkml.arange(250, 257, dtype=vkml.uint8), r"\[arange\] 256 .* uint8"),
