@@ -53,7 +53,15 @@ std::int64_t integer_from(const char* op, nb::handle object);
 /// A Python or NumPy number; integers stay exact.
 Number number_from(const char* op, nb::handle object);
 
-Index index_from(nb::handle object);
+/// x[...]: its parts, and the integer tensor that the one IndexPositions among them stands for.
+struct PythonIndex {
+  Index parts;
+  Tensor positions;
+};
+PythonIndex index_from(const char* op, nb::handle object, Device device);
+
+/// A tensor of indices from a tensor, or from integers in lists or arrays, which go to `device`.
+Tensor indices_from(nb::handle object, const char* op, Device device);
 
 /// Python's own numbers as a tensor's elements: nested lists, tuples, numbers, arrays, buffers.
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device);

@@ -39,7 +39,10 @@ void bind_context(nb::module_& m) {
       "matmul_precision",
       [] { return matmul_precision() == MatmulPrecision::kHigh ? "high" : "highest"; },
       "The precision of float32 matrix products: \"highest\" or \"high\".");
-  m.def("manual_seed", &manual_seed, nb::arg("seed"), "Seeds every random draw that follows.");
+  m.def(
+      "manual_seed",
+      [](const nb::int_& seed) { manual_seed(PyLong_AsUnsignedLongLongMask(seed.ptr())); },
+      nb::arg("seed"), "Seeds every random draw that follows; any integer, modulo 2^64.");
   m.def("initial_seed", &initial_seed, "The seed in use.");
 
   nb::class_<DeviceDescription>(m, "DeviceInfo", "What is known of a device.")

@@ -9,14 +9,25 @@ bool is_number(nb::handle object) {
   return PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr());
 }
 
+/// For messages. A tensor's own text would compute it.
+std::string described(nb::handle object) {
+  if (nb::isinstance<Tensor>(object)) {
+    const Tensor& tensor = nb::cast<const Tensor&>(object);
+    return "a tensor of shape " + tensor.shape().to_string() + " and dtype " +
+           std::string(name_of(tensor.dtype()));
+  }
+  return nb::cast<std::string>(nb::repr(object));
+}
+
 }  // namespace
 
 std::int64_t integer_from(const char* op, nb::handle object) {
-  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  const bool is_tensor = nb::isinstance<Tensor>(object);
+  const bool is_one = !is_tensor || nb::cast<const Tensor&>(object).numel() == 1;
+  const nb::object index = nb::steal(is_one ? PyNumber_Index(object.ptr()) : nullptr);
   if (!index.is_valid()) {
     PyErr_Clear();
-    throw ArgumentError(std::string("[") + op + "] " + nb::cast<std::string>(nb::repr(object)) +
-                        " is not an integer");
+    throw ArgumentError(std::string("[") + op + "] " + described(object) + " is not an integer");
   }
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
@@ -50,6 +61,14 @@ Extents integers_from(const char* op, nb::handle object) {
 bool is_operand(nb::handle object) {
   if (nb::isinstance<Tensor>(object)) return nb::inst_ready(object);
   return is_number(object) || PyIndex_Check(object.ptr()) || nb::hasattr(object, "__array__");
+}
+
+Tensor indices_from(nb::handle object, const char* op, Device device) {
+  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  if (nb::hasattr(object, "__array__") || PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()))
+    return tensor_from(object, std::nullopt, device);
+  throw DTypeError(std::string("[") + op + "] takes integer tensors and lists of integers, not " +
+                   described(object));
 }
 
 Tensor operand_from(nb::handle object, const char* op) {
@@ -101,7 +120,14 @@ std::optional<std::int64_t> bound_from(nb::handle object) {
   return value;
 }
 
-IndexPart index_part(nb::handle object) {
+/// Whether the object picks several places: a tensor or an array with axes, or a list.
+bool is_positions(nb::handle object) {
+  if (nb::isinstance<Tensor>(object)) return nb::cast<const Tensor&>(object).rank() > 0;
+  if (PyList_Check(object.ptr())) return true;
+  return nb::hasattr(object, "__array__") && nb::cast<int>(object.attr("ndim")) > 0;
+}
+
+IndexPart index_part(const char* op, nb::handle object) {
   if (object.is_none()) return IndexNewAxis{};
   if (object.ptr() == Py_Ellipsis) return IndexEllipsis{};
   if (PySlice_Check(object.ptr())) {
@@ -110,18 +136,36 @@ IndexPart index_part(nb::handle object) {
                       step.value_or(1)};
   }
   if (PyBool_Check(object.ptr()) || !PyIndex_Check(object.ptr())) {
-    throw IndexError("[getitem] takes integers, slices, None, ... and integer tensors, not " +
-                     nb::cast<std::string>(nb::repr(object)));
+    throw IndexError(std::string("[") + op +
+                     "] takes integers, slices, None, ... and integer tensors, not " +
+                     described(object));
   }
-  return integer_from("getitem", object);
+  return *bound_from(object);
 }
 
 }  // namespace
 
-Index index_from(nb::handle object) {
-  if (!PyTuple_Check(object.ptr())) return {index_part(object)};
-  Index index;
-  for (const nb::handle part : object) index.push_back(index_part(part));
+PythonIndex index_from(const char* op, nb::handle object, Device device) {
+  const nb::tuple parts =
+      PyTuple_Check(object.ptr()) ? nb::borrow<nb::tuple>(object) : nb::make_tuple(object);
+  PythonIndex index;
+  for (const nb::handle part : parts) {
+    if (!is_positions(part)) {
+      index.parts.push_back(index_part(op, part));
+      continue;
+    }
+    if (index.positions.is_defined()) {
+      throw UnsupportedError(std::string("[") + op +
+                             "] takes one integer tensor in an index. Index in two steps, or use "
+                             "gather()");
+    }
+    index.positions = indices_from(part, op, device);
+    if (index.positions.dtype() == DType::kBool) {
+      throw UnsupportedError(std::string("[") + op +
+                             "] boolean masks have a result of unknown extent; use where()");
+    }
+    index.parts.push_back(IndexPositions{});
+  }
   return index;
 }
 

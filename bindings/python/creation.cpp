@@ -68,7 +68,7 @@ void bind_creation(nb::module_& m) {
         if (!dtype.is_none()) wanted = dtype_from(dtype);
         return with_flag(tensor_from(data, wanted, device_from(device)), requires_grad);
       },
-      nb::arg("data"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("requires_grad") = false,
       "A tensor from numbers, nested sequences, NumPy arrays, buffers or another tensor; copies.");
   def_filled(m, "zeros", &zeros, "Every element 0.");

@@ -118,72 +118,7 @@ Tensor from_array(const Array& array, std::optional<DType> dtype, Device device)
   return dtype ? to(result, *dtype) : result;
 }
 
-// --- nested sequences
-
-struct Nested {
-  Extents extents;
-  std::vector<double> numbers;
-  std::vector<std::int64_t> integers;
-  DType kind = DType::kBool;
-};
-
-[[noreturn]] void throw_ragged(std::size_t depth) {
-  throw ShapeError("[tensor] nested sequences differ in length at depth " + std::to_string(depth));
-}
-
-void collect(nb::handle data, std::size_t depth, Nested& nested) {
-  if (nb::isinstance<nb::sequence>(data) && !nb::isinstance<nb::str>(data)) {
-    // Before going deeper: a list may contain itself.
-    if (depth == kMaxDims) {
-      throw ShapeError("rank " + std::to_string(depth + 1) +
-                       " exceeds kMaxDims=" + std::to_string(kMaxDims));
-    }
-    const auto length = static_cast<std::int64_t>(nb::len(data));
-    if (depth == nested.extents.size()) {
-      if (!nested.numbers.empty()) throw_ragged(depth);
-      nested.extents.push_back(length);
-    } else if (nested.extents[depth] != length) {
-      throw_ragged(depth);
-    }
-    for (const nb::handle item : data) collect(item, depth + 1, nested);
-    return;
-  }
-  if (depth != nested.extents.size()) throw_ragged(depth);
-  if (PyBool_Check(data.ptr())) {
-    nested.integers.push_back(data.ptr() == Py_True ? 1 : 0);
-  } else if (PyIndex_Check(data.ptr()) != 0 && !nb::isinstance<Tensor>(data)) {
-    nested.kind = std::max(nested.kind, kDefaultInteger);
-    nested.integers.push_back(integer_from("tensor", data));
-    const bool fits = nested.integers.back() == static_cast<std::int32_t>(nested.integers.back());
-    if (!fits) nested.kind = std::max(nested.kind, DType::kI64);
-  } else if (PyFloat_Check(data.ptr()) || nb::hasattr(data, "__float__")) {
-    nested.kind = kDefaultFloat;
-    nested.integers.push_back(0);
-    nested.numbers.push_back(nb::cast<double>(nb::float_(data)));
-    return;
-  } else {
-    throw DTypeError("[tensor] takes numbers, not " + nb::cast<std::string>(nb::repr(data)));
-  }
-  nested.numbers.push_back(static_cast<double>(nested.integers.back()));
-}
-
-Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
-  Nested nested;
-  collect(data, 0, nested);
-  const DType kind = dtype.value_or(nested.kind);
-  // Integers travel as i64 and floats as f64, so that nothing is lost before the conversion.
-  if (!is_floating(nested.kind)) {
-    for (const std::int64_t integer : nested.integers) check_fits("tensor", integer, kind);
-    const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.integers)), nested.extents,
-                                          DType::kI64, kCpu);
-    return to(to(wide, kind).realize(), device);
-  }
-  const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.numbers)), nested.extents,
-                                        DType::kF64, kCpu);
-  return to(to(wide, kind).realize(), device);
-}
-
-// --- to Python
+// --- to lists
 
 nb::object element_object(const std::byte* at, DType dtype) {
   const auto load = [&](auto value) {
@@ -232,6 +167,78 @@ nb::object to_list(const Tensor& t) {
   const std::byte* at = bytes.data();
   return nested_list(at, t.extents(), t.dtype());
 }
+
+// --- nested sequences
+
+struct Nested {
+  Extents extents;
+  std::vector<double> numbers;
+  std::vector<std::int64_t> integers;
+  DType kind = DType::kBool;
+
+  DType dtype() const { return numbers.empty() ? kDefaultFloat : kind; }
+};
+
+[[noreturn]] void throw_ragged(std::size_t depth) {
+  throw ShapeError("[tensor] nested sequences differ in length at depth " + std::to_string(depth));
+}
+
+void collect(nb::handle given, std::size_t depth, Nested& nested) {
+  // A tensor among numbers counts as its values.
+  nb::object data = nb::borrow(given);
+  if (nb::isinstance<Tensor>(given)) data = to_list(nb::cast<const Tensor&>(given));
+  if (nb::isinstance<nb::sequence>(data) && !nb::isinstance<nb::str>(data)) {
+    // Before going deeper: a list may contain itself.
+    if (depth == kMaxDims) {
+      throw ShapeError("rank " + std::to_string(depth + 1) +
+                       " exceeds kMaxDims=" + std::to_string(kMaxDims));
+    }
+    const auto length = static_cast<std::int64_t>(nb::len(data));
+    if (depth == nested.extents.size()) {
+      if (!nested.numbers.empty()) throw_ragged(depth);
+      nested.extents.push_back(length);
+    } else if (nested.extents[depth] != length) {
+      throw_ragged(depth);
+    }
+    for (const nb::handle item : data) collect(item, depth + 1, nested);
+    return;
+  }
+  if (depth != nested.extents.size()) throw_ragged(depth);
+  if (PyBool_Check(data.ptr())) {
+    nested.integers.push_back(data.ptr() == Py_True ? 1 : 0);
+  } else if (PyIndex_Check(data.ptr()) != 0) {
+    nested.kind = std::max(nested.kind, kDefaultInteger);
+    nested.integers.push_back(integer_from("tensor", data));
+    const bool fits = nested.integers.back() == static_cast<std::int32_t>(nested.integers.back());
+    if (!fits) nested.kind = std::max(nested.kind, DType::kI64);
+  } else if (PyFloat_Check(data.ptr()) || nb::hasattr(data, "__float__")) {
+    nested.kind = kDefaultFloat;
+    nested.integers.push_back(0);
+    nested.numbers.push_back(nb::cast<double>(nb::float_(data)));
+    return;
+  } else {
+    throw DTypeError("[tensor] takes numbers, not " + nb::cast<std::string>(nb::repr(data)));
+  }
+  nested.numbers.push_back(static_cast<double>(nested.integers.back()));
+}
+
+Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
+  Nested nested;
+  collect(data, 0, nested);
+  const DType kind = dtype.value_or(nested.dtype());
+  // Integers travel as i64 and floats as f64, so that nothing is lost before the conversion.
+  if (!is_floating(nested.kind)) {
+    for (const std::int64_t integer : nested.integers) check_fits("tensor", integer, kind);
+    const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.integers)), nested.extents,
+                                          DType::kI64, kCpu);
+    return to(to(wide, kind).realize(), device);
+  }
+  const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.numbers)), nested.extents,
+                                        DType::kF64, kCpu);
+  return to(to(wide, kind).realize(), device);
+}
+
+// --- to Python, by memory
 
 /// Shares the tensor's memory where the host can see it; a copy elsewhere. Read-only: the graph
 /// takes values to be immutable.

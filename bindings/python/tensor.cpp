@@ -33,23 +33,23 @@ nb::object number_of(const Tensor& tensor) {
   return nb::int_(value);
 }
 
-/// x[integer tensor] picks slices along axis 0.
-bool is_tensor_index(nb::handle index) { return nb::isinstance<Tensor>(index); }
-
-Tensor get_item(const Tensor& self, nb::handle index) {
-  if (is_tensor_index(index)) {
-    const Tensor positions = nb::cast<Tensor>(index);
-    if (positions.dtype() == DType::kBool) {
-      throw UnsupportedError(
-          "[getitem] boolean masks have a result of unknown extent; use where()");
-    }
-    return take(self, positions, 0);
-  }
-  return self.index(index_from(index));
+Tensor get_item(const Tensor& self, nb::handle given) {
+  const PythonIndex index = index_from("getitem", given, self.device());
+  const nb::gil_scoped_release release;
+  return index.positions.is_defined() ? self.index(index.parts, index.positions)
+                                      : self.index(index.parts);
 }
 
-void set_item(Tensor& self, nb::handle index, nb::handle value) {
-  self.index_put_(index_from(index), operand_from(value, "setitem"));
+void set_item(Tensor& self, nb::handle given, nb::handle value) {
+  const PythonIndex index = index_from("setitem", given, self.device());
+  if (index.positions.is_defined()) {
+    throw UnsupportedError(
+        "[setitem] assigning at the places of an integer tensor is not available. Use "
+        "scatter_add(), or where() with a mask");
+  }
+  const Tensor element = operand_from(value, "setitem");
+  const nb::gil_scoped_release release;
+  self.index_put_(index.parts, element);
 }
 
 void check_truth(const Tensor& self) {
@@ -108,6 +108,21 @@ void bind_tensor(nb::module_& m) {
       .def("item", &number_of, "The only element, as a Python number.")
       .def("__float__", [](const Tensor& t) { return nb::float_(number_of(t)); })
       .def("__int__", [](const Tensor& t) { return nb::int_(number_of(t)); })
+      .def(
+          "__format__",
+          [](nb::handle self, nb::handle specification) {
+            const Tensor& t = nb::cast<const Tensor&>(self);
+            const bool is_number = t.rank() == 0 && nb::len(specification) > 0;
+            const nb::object shown = is_number ? number_of(t) : nb::object(nb::str(self));
+            return nb::steal(PyObject_Format(shown.ptr(), specification.ptr()));
+          },
+          nb::arg("specification"))
+      .def(
+          "__round__",
+          [](const Tensor& t, nb::handle digits) {
+            return nb::module_::import_("builtins").attr("round")(number_of(t), digits);
+          },
+          nb::arg("digits") = nb::none())
       .def("__bool__",
            [](const Tensor& t) {
              check_truth(t);
@@ -130,8 +145,8 @@ void bind_tensor(nb::module_& m) {
       .def(
           "__repr__", [](const Tensor& t) { return t.to_string(); },
           nb::call_guard<nb::gil_scoped_release>())
-      .def("__getitem__", &get_item, nb::arg("index"))
-      .def("__setitem__", &set_item, nb::arg("index"), nb::arg("value"))
+      .def("__getitem__", &get_item, nb::arg("index").none())
+      .def("__setitem__", &set_item, nb::arg("index").none(), nb::arg("value").none())
       .def("__iter__",
            [](const Tensor& t) {
              if (t.rank() == 0) throw DTypeError("a tensor of rank 0 cannot be iterated over");

@@ -241,8 +241,13 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis)
   const int along = normalize_axis("split", axis, x.rank());
   if (size <= 0) throw ArgumentError(fmt::format("[split] the size {} is not positive", size));
   std::vector<Tensor> parts;
-  for (std::int64_t start = 0; start < x.shape()[along]; start += size) {
-    parts.push_back(slice(x, along, start, std::min(start + size, x.shape()[along])));
+  const std::int64_t extent = x.shape()[along];
+  // Nothing is one part of no elements: what is split can be joined again.
+  if (extent == 0) return {x};
+  for (std::int64_t start = 0; start < extent;) {
+    const std::int64_t count = std::min(size, extent - start);
+    parts.push_back(slice(x, along, start, start + count));
+    start += count;
   }
   return parts;
 }
@@ -322,8 +327,11 @@ Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
 Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis) {
   return record(graph::take(x.value(), indices.value(), axis));
 }
+Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& indices) {
+  return record(graph::take(x.value(), indices.value(), axis, graph::TakeName::kIndexSelect));
+}
 Tensor embedding(const Tensor& indices, const Tensor& weight) {
-  return record(graph::take(weight.value(), indices.value(), 0));
+  return record(graph::take(weight.value(), indices.value(), 0, graph::TakeName::kEmbedding));
 }
 
 Tensor dropout(const Tensor& x, double probability, bool training) {

@@ -15,7 +15,12 @@ namespace {
 
 using graph::Value;
 
-Value apply_index(const Value& x, const Index& index) {
+struct Indexed {
+  Value view;
+  int positions_axis = -1;  // of the view, where an IndexPositions stood
+};
+
+Indexed apply_index(const char* op, const Value& x, const Index& index) {
   std::int64_t consumed = 0;
   int ellipses = 0;
   for (const IndexPart& part : index) {
@@ -25,16 +30,17 @@ Value apply_index(const Value& x, const Index& index) {
       ++consumed;
     }
   }
-  if (ellipses > 1) throw IndexError("[getitem] an index holds one ellipsis at most");
+  if (ellipses > 1) throw IndexError(fmt::format("[{}] an index holds one ellipsis at most", op));
   if (consumed > x.rank()) {
     throw IndexError(
-        fmt::format("[getitem] {} indices for a tensor of rank {}", consumed, x.rank()));
+        fmt::format("[{}] {} indices for a tensor of rank {}", op, consumed, x.rank()));
   }
   // Two passes, so that x[None, 0] never exceeds the rank limit: first what removes or narrows
   // axes, then new axes.
   Value result = x;
   int axis = 0;
-  std::vector<int> new_axes;  // positions in the result
+  int positions_axis = -1;
+  std::vector<int> new_axes;  // places in the result
   int out_axis = 0;
   for (const IndexPart& part : index) {
     if (const auto* position = std::get_if<std::int64_t>(&part)) {
@@ -44,6 +50,9 @@ Value apply_index(const Value& x, const Index& index) {
       ++out_axis;
     } else if (std::holds_alternative<IndexNewAxis>(part)) {
       new_axes.push_back(out_axis++);
+    } else if (std::holds_alternative<IndexPositions>(part)) {
+      positions_axis = out_axis++;
+      ++axis;
     } else {
       const int skipped = static_cast<int>(x.rank() - consumed);
       axis += skipped;
@@ -51,14 +60,28 @@ Value apply_index(const Value& x, const Index& index) {
     }
   }
   for (const int added : new_axes) result = graph::unsqueeze(result, added);
-  return result;
+  return {result, positions_axis};
+}
+
+/// Without leading extents of 1 past the rank.
+Value without_leading_ones(Value value, int rank) {
+  while (value.rank() > rank && value.shape()[0] == 1) value = graph::squeeze(value, 0);
+  return value;
 }
 
 }  // namespace
 
 Tensor Tensor::index(const Index& index) const {
   const Value x = value();
-  return record_view(apply_index(x, index), *this, x);
+  return record_view(apply_index("getitem", x, index).view, *this, x);
+}
+
+Tensor Tensor::index(const Index& index, const Tensor& positions) const {
+  const Indexed indexed = apply_index("getitem", value(), index);
+  if (indexed.positions_axis < 0)
+    throw ArgumentError("[getitem] no part of the index is IndexPositions");
+  return record(graph::take(indexed.view, positions.value(), indexed.positions_axis,
+                            graph::TakeName::kGetItem));
 }
 
 void Tensor::index_put_(const Index& index, const Tensor& given) {
@@ -69,10 +92,11 @@ void Tensor::index_put_(const Index& index, const Tensor& given) {
         "assign to a copy");
   }
   const Value dense = graph::contiguous(old);
-  const Value window = apply_index(dense, index);
-  const Value value = graph::broadcast_to(
-      graph::cast_operand("setitem", on_device(given.value(), old.device()), old.dtype()),
-      window.shape().extents());
+  const Value window = apply_index("setitem", dense, index).view;
+  const Value element =
+      graph::cast_operand("setitem", on_device(given.value(), old.device()), old.dtype());
+  const Value value =
+      graph::broadcast_to(without_leading_ones(element, window.rank()), window.shape().extents());
   Value updated;
   if (old->is_gradient_stop()) {
     const Value replaced = graph::view_update(dense, value, graph::window_between(dense, window));

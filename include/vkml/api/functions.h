@@ -101,6 +101,8 @@ Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
                    const Tensor& source);
 /// Slices of x at `indices` along the axis; negative indices count from the end.
 Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis = 0);
+/// take under PyTorch's name.
+Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& indices);
 Tensor embedding(const Tensor& indices, const Tensor& weight);
 
 Tensor dropout(const Tensor& x, double probability, bool training = true);

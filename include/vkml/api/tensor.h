@@ -39,7 +39,10 @@ struct IndexSlice {
 };
 struct IndexNewAxis {};
 struct IndexEllipsis {};
-using IndexPart = std::variant<std::int64_t, IndexSlice, IndexNewAxis, IndexEllipsis>;
+/// The axis along which an integer tensor picks (Tensor::index with positions).
+struct IndexPositions {};
+using IndexPart =
+    std::variant<std::int64_t, IndexSlice, IndexNewAxis, IndexEllipsis, IndexPositions>;
 using Index = std::vector<IndexPart>;
 
 class Tensor {
@@ -141,9 +144,14 @@ class Tensor {
   /// AutogradError for what an operator recorded; nothing has changed then.
   Tensor& set_data(const Tensor& value);
 
-  /// A view, with Python's meaning of every part.
+  /// A view, with Python's meaning of every part. Throws IndexError.
   Tensor index(const Index& index) const;
-  /// x[index] = value, with broadcasting.
+  /// The same, then slices at the integers `positions` along the axis of the one IndexPositions,
+  /// whose place the axes of `positions` take. Positions outside the axis are an IndexError when
+  /// the result is observed.
+  Tensor index(const Index& index, const Tensor& positions) const;
+  /// x[index] = value, with broadcasting; leading extents of 1 that the window lacks are dropped.
+  /// Throws IndexError, ShapeError, and AutogradError on a leaf while gradients are recorded.
   void index_put_(const Index& index, const Tensor& value);
 
   // Arithmetic with numbers and tensors; the functions are in functions.h.

@@ -136,8 +136,11 @@ Value avg_pool2d(const Value& input, const Pool2dParameters& parameters);
 Value gather(const Value& x, std::int64_t axis, const Value& index);
 /// base plus every element of `source` at its index along the axis; equal indices add.
 Value scatter_add(const Value& base, std::int64_t axis, const Value& index, const Value& source);
+/// Which operator of the user's a take is, for its errors.
+enum class TakeName : std::uint8_t { kTake, kIndexSelect, kEmbedding, kGetItem };
 /// Rows of x along an axis, in the shape of `indices`; negative indices count from the end.
-Value take(const Value& x, const Value& indices, std::int64_t axis);
+Value take(const Value& x, const Value& indices, std::int64_t axis,
+           TakeName name = TakeName::kTake);
 /// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither
 /// `exempt` nor in [0, extent). Elements out of range read as 0.
 Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::int64_t exempt);

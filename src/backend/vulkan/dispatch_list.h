@@ -58,9 +58,9 @@ struct Dispatch {
   std::vector<std::uint32_t> constants;
 };
 
-/// The status word is two u32: the failing site + 1 (0: none; set once, by compare-exchange), and
-/// the low 32 bits of the offending index.
-inline constexpr std::uint32_t kStatusBytes = 8;
+/// The status word is three u32: the failing site + 1 (0: none; set once, by compare-exchange),
+/// then the low and the high half of the offending index.
+inline constexpr std::uint32_t kStatusBytes = 12;
 
 /// Run-time scalars lie in one buffer, 8 bytes each, in the order of ExecutionGraph::scalars.
 inline constexpr std::uint32_t kScalarBytes = 8;

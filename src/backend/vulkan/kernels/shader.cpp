@@ -354,7 +354,12 @@ void Shader::report_bad_index(int site, Value index) {
                                             relaxed, site_codes_.at(site).id, builder_.u32(0).id});
   const Value previous{&builder_, old, kWord, false, 0};
   builder_.if_then(equal(previous, 0), [&] {
+    const bool is_wide = index.type.scalar == spirv::Scalar::kInt64;
+    const Value high = is_wide ? builder_.widen(index >> 32, spirv::Scalar::kInt32)
+                               : builder_.select(signed_less(index, builder_.u32(0)),
+                                                 builder_.u32(~0u), builder_.u32(0));
     store(base, kWord, first + 1, builder_.widen(index, spirv::Scalar::kInt32));
+    store(base, kWord, first + 2, high);
   });
 }
 
