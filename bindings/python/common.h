@@ -14,6 +14,9 @@ namespace nb = nanobind;
 
 namespace vkml::python {
 
+/// For functions that may plan, run or wait: other Python threads go on meanwhile.
+using Release = nb::call_guard<nb::gil_scoped_release>;
+
 void bind_errors(nb::module_& m);
 void bind_types(nb::module_& m);
 void bind_context(nb::module_& m);
@@ -27,6 +30,7 @@ void bind_structure(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_networks(nb::module_& m);
 void bind_creation(nb::module_& m);
 void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_dlpack(nb::module_& m, nb::class_<Tensor>& tensor);
 
 /// The Python object of a dtype: one object each, so that `x.dtype is vkml.float32`.
 nb::object dtype_object(DType dtype);

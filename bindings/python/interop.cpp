@@ -109,6 +109,7 @@ Tensor from_array(const Array& array, std::optional<DType> dtype, Device device)
     dense = dense && (array.shape(axis) == 1 || array.stride(axis) == expected);
     expected *= static_cast<std::int64_t>(array.shape(axis));
   }
+  const nb::gil_scoped_release release;
   if (dense) {
     const auto* data = static_cast<const std::byte*>(array.data());
     result = Tensor::from_host({data, array.size() * element}, extents, own, device);
@@ -229,10 +230,12 @@ Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
   // Integers travel as i64 and floats as f64, so that nothing is lost before the conversion.
   if (!is_floating(nested.kind)) {
     for (const std::int64_t integer : nested.integers) check_fits("tensor", integer, kind);
+    const nb::gil_scoped_release release;
     const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.integers)), nested.extents,
                                           DType::kI64, kCpu);
     return to(to(wide, kind).realize(), device);
   }
+  const nb::gil_scoped_release release;
   const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.numbers)), nested.extents,
                                         DType::kF64, kCpu);
   return to(to(wide, kind).realize(), device);
@@ -317,7 +320,7 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
       },
       "The elements in row-major order, as bytes.");
   tensor.def(
-      "cpu", [](const Tensor& t) { return to(t, kCpu); }, "This tensor on the CPU.");
+      "cpu", [](const Tensor& t) { return to(t, kCpu); }, Release(), "This tensor on the CPU.");
   tensor.def(
       "to",
       [](const Tensor& t, nb::handle first, nb::handle second, nb::handle dtype,
@@ -332,6 +335,7 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
             result = to(result, where);
           } else if (nb::isinstance<Tensor>(target)) {
             const Tensor& like = nb::cast<const Tensor&>(target);
+            const nb::gil_scoped_release release;
             result = to(to(result, like.dtype()), like.device());
           } else {
             result = to(result, dtype_from(target));

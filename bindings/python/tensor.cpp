@@ -1,7 +1,6 @@
 // The class Tensor: properties, autograd, indexing, assignment.
 
 #include "common.h"
-#include "vkml/graph/value.h"
 
 namespace vkml::python {
 namespace {
@@ -157,7 +156,10 @@ void bind_tensor(nb::module_& m) {
       .def(
           "assign_",
           [](nb::object self, const Tensor& value) {
-            nb::cast<Tensor&>(self).assign_(value);
+            {
+              const nb::gil_scoped_release release;
+              nb::inst_ptr<Tensor>(self)->assign_(value);
+            }
             return self;
           },
           nb::arg("value"),
@@ -167,10 +169,11 @@ void bind_tensor(nb::module_& m) {
       .def(
           "copy_",
           [](nb::object self, nb::handle value) {
-            Tensor& t = nb::cast<Tensor&>(self);
             const Tensor given = operand_from(value, "copy_");
-            const nb::gil_scoped_release release;
-            t.copy_(given);
+            {
+              const nb::gil_scoped_release release;
+              nb::inst_ptr<Tensor>(self)->copy_(given);
+            }
             return self;
           },
           nb::arg("value"),
@@ -230,7 +233,7 @@ void bind_tensor(nb::module_& m) {
       },
       nb::arg("tensors"), "Computes several tensors of one device as one graph.");
   m.def(
-      "explain", [](const Tensor& t) { return explain(t); }, nb::arg("tensor"),
+      "explain", [](const Tensor& t) { return explain(t); }, nb::arg("tensor"), Release(),
       "The plan that realize() would run, as text.");
   m.def(
       "grad",
@@ -261,11 +264,12 @@ void bind_tensor(nb::module_& m) {
       nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(),
       nb::arg("retain_graph") = false, nb::arg("create_graph") = false,
       "Gradients of one output with respect to tensors, without touching their grad.");
-  m.def("_live_nodes", &graph::live_node_count, "Nodes alive now, for tests of memory.");
+  m.def("_live_nodes", &live_node_count, "Nodes alive now, for tests of memory.");
 
   bind_elementwise(m, tensor);
   bind_structure(m, tensor);
   bind_interop(m, tensor);
+  bind_dlpack(m, tensor);
 }
 
 }  // namespace vkml::python
