@@ -94,8 +94,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
       const auto sink = std::dynamic_pointer_cast<LeafGradient>(leaf->sink().lock());
       if (!sink) continue;
       rollback.remember(sink);
-      // Dense, whatever views the rules went through: a gradient can be assigned to.
-      sink->accumulate(graph::contiguous(leaf_gradient));
+      sink->accumulate(leaf_gradient);
       roots.push_back(sink->current()->node());
     }
     roots.insert(roots.end(), assigned.sharing.begin(), assigned.sharing.end());

@@ -284,8 +284,7 @@ Tensor& Tensor::update_(const Tensor& given) {
 Tensor& Tensor::copy_(const Tensor& given) {
   const Tensor here = to(Tensor(on_device(given.value(), device())), device());
   const Tensor source(graph::cast_operand("copy_", here.value(), dtype()));
-  const auto extents = shape().extents();
-  return update_(broadcast_to(source, Extents(extents.begin(), extents.end())));
+  return update_(broadcast_to(source, extents()));
 }
 
 Tensor& Tensor::set_data(const Tensor& given) {

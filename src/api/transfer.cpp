@@ -56,7 +56,7 @@ Value transfer(const Value& x, Device device) {
   const NodePtr node = graph::make_node(std::move(spec), std::move(sources));
   node->bind(std::move(storage), 0);
   node->mark_computed();
-  if (!differentiable) node->release_sources(false);
+  if (!differentiable) node->release_sources();
   return Value(node);
 }
 
