@@ -72,6 +72,7 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
   const dispatch::Kernel& kernel = context.kernel;
   if (traits().use_addresses) builder_.module().use_physical_addresses();
   if (traits().has_half_conversions) builder_.use_half_conversions();
+  if (traits().keeps_special_values) builder_.keep_special_values();
   const auto declare = [&](const std::vector<dispatch::Operand>& operands, bool writes) {
     for (const dispatch::Operand& operand : operands) {
       add_buffer({BufferUse::Kind::kPlanBuffer, operand.buffer,
