@@ -14,6 +14,9 @@ namespace nb = nanobind;
 
 namespace vkml::python {
 
+/// For functions that may plan, run or wait: other Python threads go on meanwhile.
+using Release = nb::call_guard<nb::gil_scoped_release>;
+
 void bind_errors(nb::module_& m);
 void bind_types(nb::module_& m);
 void bind_context(nb::module_& m);
@@ -33,6 +36,7 @@ void bind_linalg(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_creation(nb::module_& m);
 void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_dlpack(nb::module_& m, nb::class_<Tensor>& tensor);
 
 /// The Python object of a dtype: one object each, so that `x.dtype is vkml.float32`.
 nb::object dtype_object(DType dtype);
@@ -54,11 +58,20 @@ Extents extents_from(nb::handle object);
 /// (a, b) from an int or a pair.
 Pair pair_from(const char* op, const char* name, nb::handle object);
 
-Index index_from(nb::handle object);
+/// Throws ArgumentError naming the operator for what is no integer of 64 bits.
+std::int64_t integer_from(const char* op, nb::handle object);
+/// A Python or NumPy number; integers stay exact.
+Number number_from(const char* op, nb::handle object);
+
+/// The parts of an index without tensors.
+Index index_from(const char* op, nb::handle object);
 /// Whether an index holds tensors, arrays or lists, which select by data.
 bool is_advanced_index(nb::handle object);
 /// Such an index; what is no tensor becomes one on `device`.
-std::vector<AdvancedPart> advanced_index_from(nb::handle object, Device device);
+std::vector<AdvancedPart> advanced_index_from(const char* op, nb::handle object, Device device);
+
+/// A tensor of indices from a tensor, or from integers in lists or arrays, which go to `device`.
+Tensor indices_from(nb::handle object, const char* op, Device device);
 
 /// Python's own numbers as a tensor's elements: nested lists, tuples, numbers, arrays, buffers.
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device);

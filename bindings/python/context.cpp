@@ -6,8 +6,6 @@
 
 namespace vkml::python {
 
-using Release = nb::call_guard<nb::gil_scoped_release>;
-
 void bind_context(nb::module_& m) {
   m.def("is_grad_enabled", &is_grad_enabled, "Whether this thread records gradients.");
   m.def("set_grad_enabled", &set_grad_enabled, nb::arg("mode"),
@@ -39,7 +37,10 @@ void bind_context(nb::module_& m) {
       "matmul_precision",
       [] { return matmul_precision() == MatmulPrecision::kHigh ? "high" : "highest"; },
       "The precision of float32 matrix products: \"highest\" or \"high\".");
-  m.def("manual_seed", &manual_seed, nb::arg("seed"), "Seeds every random draw that follows.");
+  m.def(
+      "manual_seed",
+      [](const nb::int_& seed) { manual_seed(PyLong_AsUnsignedLongLongMask(seed.ptr())); },
+      nb::arg("seed"), "Seeds every random draw that follows; any integer, modulo 2^64.");
   m.def("initial_seed", &initial_seed, "The seed in use.");
 
   nb::class_<DeviceDescription>(m, "DeviceInfo", "What is known of a device.")
@@ -74,7 +75,12 @@ void bind_context(nb::module_& m) {
       },
       nb::arg("device") = nb::none(), "Waits for everything submitted to a device, or to all.");
   m.def(
-      "allocated_bytes", [](nb::handle device) { return allocated_bytes(device_from(device)); },
+      "allocated_bytes",
+      [](nb::handle device) {
+        const Device d = device_from(device);
+        const nb::gil_scoped_release release;
+        return allocated_bytes(d);
+      },
       nb::arg("device") = nb::none(), "Bytes that a device's backend holds.");
 
   nb::class_<CacheInfo>(m, "CacheInfo", "Plans looked up and compiled, kernels run.")
@@ -88,10 +94,20 @@ void bind_context(nb::module_& m) {
                ")";
       });
   m.def(
-      "cache_info", [](nb::handle device) { return cache_info(device_from(device)); },
+      "cache_info",
+      [](nb::handle device) {
+        const Device d = device_from(device);
+        const nb::gil_scoped_release release;
+        return cache_info(d);
+      },
       nb::arg("device") = nb::none(), "Statistics of a device's plan cache.");
   m.def(
-      "clear_cache", [](nb::handle device) { clear_cache(device_from(device)); },
+      "clear_cache",
+      [](nb::handle device) {
+        const Device d = device_from(device);
+        const nb::gil_scoped_release release;
+        clear_cache(d);
+      },
       nb::arg("device") = nb::none(), "Forgets a device's compiled plans.");
   m.def("set_coverage", &set_coverage, nb::arg("mode"), "Counts evaluated operators from now on.");
   m.def("coverage", &coverage, "How often each operator ran, by device and name.");

@@ -9,12 +9,25 @@ bool is_number(nb::handle object) {
   return PyFloat_Check(object.ptr()) || PyLong_Check(object.ptr());
 }
 
+/// For messages. A tensor's own text would compute it.
+std::string described(nb::handle object) {
+  if (nb::isinstance<Tensor>(object)) {
+    const Tensor& tensor = nb::cast<const Tensor&>(object);
+    return "a tensor of shape " + tensor.shape().to_string() + " and dtype " +
+           std::string(name_of(tensor.dtype()));
+  }
+  return nb::cast<std::string>(nb::repr(object));
+}
+
+}  // namespace
+
 std::int64_t integer_from(const char* op, nb::handle object) {
-  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  const bool is_tensor = nb::isinstance<Tensor>(object);
+  const bool is_one = !is_tensor || nb::cast<const Tensor&>(object).numel() == 1;
+  const nb::object index = nb::steal(is_one ? PyNumber_Index(object.ptr()) : nullptr);
   if (!index.is_valid()) {
     PyErr_Clear();
-    throw ArgumentError(std::string("[") + op + "] " + nb::cast<std::string>(nb::repr(object)) +
-                        " is not an integer");
+    throw ArgumentError(std::string("[") + op + "] " + described(object) + " is not an integer");
   }
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
@@ -24,6 +37,17 @@ std::int64_t integer_from(const char* op, nb::handle object) {
   }
   return value;
 }
+
+Number number_from(const char* op, nb::handle object) {
+  const bool is_integer = PyIndex_Check(object.ptr()) != 0 && !nb::isinstance<Tensor>(object);
+  if (is_integer) return integer_from(op, object);
+  if (PyFloat_Check(object.ptr()) || nb::hasattr(object, "__float__"))
+    return nb::cast<double>(nb::float_(object));
+  throw DTypeError(std::string("[") + op + "] takes a number, not " +
+                   nb::cast<std::string>(nb::repr(object.type())));
+}
+
+namespace {
 
 Extents integers_from(const char* op, nb::handle object) {
   if (!nb::isinstance<nb::sequence>(object)) return {integer_from(op, object)};
@@ -37,6 +61,14 @@ Extents integers_from(const char* op, nb::handle object) {
 bool is_operand(nb::handle object) {
   if (nb::isinstance<Tensor>(object)) return nb::inst_ready(object);
   return is_number(object) || PyIndex_Check(object.ptr()) || nb::hasattr(object, "__array__");
+}
+
+Tensor indices_from(nb::handle object, const char* op, Device device) {
+  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  if (nb::hasattr(object, "__array__") || PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()))
+    return tensor_from(object, std::nullopt, device);
+  throw DTypeError(std::string("[") + op + "] takes integer tensors and lists of integers, not " +
+                   described(object));
 }
 
 Tensor operand_from(nb::handle object, const char* op) {
@@ -88,7 +120,7 @@ std::optional<std::int64_t> bound_from(nb::handle object) {
   return value;
 }
 
-IndexPart index_part(nb::handle object) {
+IndexPart index_part(const char* op, nb::handle object) {
   if (object.is_none()) return IndexNewAxis{};
   if (object.ptr() == Py_Ellipsis) return IndexEllipsis{};
   if (PySlice_Check(object.ptr())) {
@@ -97,18 +129,19 @@ IndexPart index_part(nb::handle object) {
                       step.value_or(1)};
   }
   if (PyBool_Check(object.ptr()) || !PyIndex_Check(object.ptr())) {
-    throw IndexError("[getitem] takes integers, slices, None, ... and integer tensors, not " +
-                     nb::cast<std::string>(nb::repr(object)));
+    throw IndexError(std::string("[") + op +
+                     "] takes integers, slices, None, ... and integer tensors, not " +
+                     described(object));
   }
-  return integer_from("getitem", object);
+  return *bound_from(object);
 }
 
 }  // namespace
 
-Index index_from(nb::handle object) {
-  if (!PyTuple_Check(object.ptr())) return {index_part(object)};
+Index index_from(const char* op, nb::handle object) {
+  if (!PyTuple_Check(object.ptr())) return {index_part(op, object)};
   Index index;
-  for (const nb::handle part : object) index.push_back(index_part(part));
+  for (const nb::handle part : object) index.push_back(index_part(op, part));
   return index;
 }
 
@@ -133,7 +166,7 @@ bool is_advanced_index(nb::handle object) {
   return false;
 }
 
-std::vector<AdvancedPart> advanced_index_from(nb::handle object, Device device) {
+std::vector<AdvancedPart> advanced_index_from(const char* op, nb::handle object, Device device) {
   std::vector<AdvancedPart> parts;
   const auto add = [&](nb::handle part) {
     if (nb::isinstance<Tensor>(part)) {
@@ -143,7 +176,7 @@ std::vector<AdvancedPart> advanced_index_from(nb::handle object, Device device) 
       parts.emplace_back(
           tensor_from(part, is_empty ? std::optional<DType>(DType::kI64) : std::nullopt, device));
     } else {
-      parts.emplace_back(index_part(part));
+      parts.emplace_back(index_part(op, part));
     }
   };
   if (PyTuple_Check(object.ptr())) {

@@ -44,9 +44,18 @@ void def_like(nb::module_& m, const char* name, Filled make, const char* documen
       nb::arg("device") = nb::none(), nb::arg("requires_grad") = false, documentation);
 }
 
-DType number_dtype(nb::handle number) {
-  if (PyBool_Check(number.ptr())) return DType::kBool;
-  return PyFloat_Check(number.ptr()) ? kDefaultFloat : kDefaultInteger;
+/// The dtype of a tensor made of numbers alone: integers are int64 where int32 cannot hold them.
+DType dtype_of_numbers(std::initializer_list<Number> numbers) {
+  DType dtype = kDefaultInteger;
+  for (const Number number : numbers) {
+    if (!number.is_integer()) return kDefaultFloat;
+    if (number.integer() != static_cast<std::int32_t>(number.integer())) dtype = DType::kI64;
+  }
+  return dtype;
+}
+
+DType number_dtype(nb::handle object, Number number) {
+  return PyBool_Check(object.ptr()) ? DType::kBool : dtype_of_numbers({number});
 }
 
 }  // namespace
@@ -59,7 +68,7 @@ void bind_creation(nb::module_& m) {
         if (!dtype.is_none()) wanted = dtype_from(dtype);
         return with_flag(tensor_from(data, wanted, device_from(device)), requires_grad);
       },
-      nb::arg("data"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("requires_grad") = false,
       "A tensor from numbers, nested sequences, NumPy arrays, buffers or another tensor; copies.");
   def_filled(m, "zeros", &zeros, "Every element 0.");
@@ -76,18 +85,19 @@ void bind_creation(nb::module_& m) {
       "full",
       [](nb::handle size, nb::handle fill_value, nb::handle dtype, nb::handle device,
          bool requires_grad) {
-        return with_flag(full(extents_from(size), nb::cast<double>(nb::float_(fill_value)),
-                              dtype_or(dtype, number_dtype(fill_value)), device_from(device)),
-                         requires_grad);
+        const Number number = number_from("full", fill_value);
+        return with_flag(
+            full(extents_from(size), number, dtype_or(dtype, number_dtype(fill_value, number)),
+                 device_from(device)),
+            requires_grad);
       },
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("requires_grad") = false,
       "Every element the same number.");
   m.def(
       "full_like",
-      [](const Tensor& x, double fill_value, nb::handle dtype, nb::handle device) {
-        const Extents extents = x.extents();
-        return full(extents, fill_value, dtype_or(dtype, x.dtype()),
+      [](const Tensor& x, nb::handle fill_value, nb::handle dtype, nb::handle device) {
+        return full(x.extents(), number_from("full_like", fill_value), dtype_or(dtype, x.dtype()),
                     device.is_none() ? x.device() : device_from(device));
       },
       nb::arg("input"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
@@ -95,16 +105,16 @@ void bind_creation(nb::module_& m) {
   m.def(
       "arange",
       [](nb::handle start, nb::handle end, nb::handle step, nb::handle dtype, nb::handle device) {
-        const bool floats =
-            PyFloat_Check(start.ptr()) || PyFloat_Check(end.ptr()) || PyFloat_Check(step.ptr());
-        const DType type = dtype_or(dtype, floats ? kDefaultFloat : kDefaultInteger);
-        const double first = end.is_none() ? 0 : nb::cast<double>(nb::float_(start));
-        const double last = nb::cast<double>(nb::float_(end.is_none() ? start : end));
-        return arange(first, last, nb::cast<double>(nb::float_(step)), type, device_from(device));
+        const Number first = end.is_none() ? Number(0) : number_from("arange", start);
+        const Number last = number_from("arange", end.is_none() ? start : end);
+        const Number stride = number_from("arange", step);
+        const DType type = dtype_or(dtype, dtype_of_numbers({first, last, stride}));
+        return arange(first, last, stride, type, device_from(device));
       },
       nb::arg("start"), nb::arg("end") = nb::none(), nb::arg("step") = 1, nb::kw_only(),
       nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      "start, start + step, ... below end.");
+      "start, start + step, ... below end; integers are exact, int64 where int32 cannot hold "
+      "them.");
   m.def(
       "randint",
       [](std::int64_t low, nb::handle high, nb::handle size, nb::handle dtype, nb::handle device) {

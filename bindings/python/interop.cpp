@@ -109,6 +109,7 @@ Tensor from_array(const Array& array, std::optional<DType> dtype, Device device)
     dense = dense && (array.shape(axis) == 1 || array.stride(axis) == expected);
     expected *= static_cast<std::int64_t>(array.shape(axis));
   }
+  const nb::gil_scoped_release release;
   if (dense) {
     const auto* data = static_cast<const std::byte*>(array.data());
     result = Tensor::from_host({data, array.size() * element}, extents, own, device);
@@ -118,66 +119,7 @@ Tensor from_array(const Array& array, std::optional<DType> dtype, Device device)
   return dtype ? to(result, *dtype) : result;
 }
 
-// --- nested sequences
-
-struct Nested {
-  Extents extents;
-  std::vector<double> numbers;
-  std::vector<std::int64_t> integers;
-  DType kind = DType::kBool;
-};
-
-[[noreturn]] void throw_ragged(std::size_t depth) {
-  throw ShapeError("[tensor] nested sequences differ in length at depth " + std::to_string(depth));
-}
-
-void collect(nb::handle data, std::size_t depth, Nested& nested) {
-  if (nb::isinstance<nb::sequence>(data) && !nb::isinstance<nb::str>(data)) {
-    const auto length = static_cast<std::int64_t>(nb::len(data));
-    if (depth == nested.extents.size()) {
-      if (!nested.numbers.empty()) throw_ragged(depth);
-      nested.extents.push_back(length);
-    } else if (nested.extents[depth] != length) {
-      throw_ragged(depth);
-    }
-    for (const nb::handle item : data) collect(item, depth + 1, nested);
-    return;
-  }
-  if (depth != nested.extents.size()) throw_ragged(depth);
-  if (PyBool_Check(data.ptr())) {
-    nested.integers.push_back(data.ptr() == Py_True ? 1 : 0);
-  } else if (PyIndex_Check(data.ptr()) != 0 && !nb::isinstance<Tensor>(data)) {
-    nested.kind = std::max(nested.kind, kDefaultInteger);
-    nested.integers.push_back(nb::cast<std::int64_t>(nb::int_(data)));
-    const bool fits = nested.integers.back() == static_cast<std::int32_t>(nested.integers.back());
-    if (!fits) nested.kind = std::max(nested.kind, DType::kI64);
-  } else if (PyFloat_Check(data.ptr()) || nb::hasattr(data, "__float__")) {
-    nested.kind = kDefaultFloat;
-    nested.integers.push_back(0);
-    nested.numbers.push_back(nb::cast<double>(nb::float_(data)));
-    return;
-  } else {
-    throw DTypeError("[tensor] takes numbers, not " + nb::cast<std::string>(nb::repr(data)));
-  }
-  nested.numbers.push_back(static_cast<double>(nested.integers.back()));
-}
-
-Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
-  Nested nested;
-  collect(data, 0, nested);
-  const DType kind = dtype.value_or(nested.kind);
-  // Integers travel as i64 and floats as f64, so that nothing is lost before the conversion.
-  if (!is_floating(nested.kind)) {
-    const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.integers)), nested.extents,
-                                          DType::kI64, kCpu);
-    return to(to(wide, kind).realize(), device);
-  }
-  const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.numbers)), nested.extents,
-                                        DType::kF64, kCpu);
-  return to(to(wide, kind).realize(), device);
-}
-
-// --- to Python
+// --- to lists
 
 nb::object element_object(const std::byte* at, DType dtype) {
   const auto load = [&](auto value) {
@@ -226,6 +168,80 @@ nb::object to_list(const Tensor& t) {
   const std::byte* at = bytes.data();
   return nested_list(at, t.extents(), t.dtype());
 }
+
+// --- nested sequences
+
+struct Nested {
+  Extents extents;
+  std::vector<double> numbers;
+  std::vector<std::int64_t> integers;
+  DType kind = DType::kBool;
+
+  DType dtype() const { return numbers.empty() ? kDefaultFloat : kind; }
+};
+
+[[noreturn]] void throw_ragged(std::size_t depth) {
+  throw ShapeError("[tensor] nested sequences differ in length at depth " + std::to_string(depth));
+}
+
+void collect(nb::handle given, std::size_t depth, Nested& nested) {
+  // A tensor among numbers counts as its values.
+  nb::object data = nb::borrow(given);
+  if (nb::isinstance<Tensor>(given)) data = to_list(nb::cast<const Tensor&>(given));
+  if (nb::isinstance<nb::sequence>(data) && !nb::isinstance<nb::str>(data)) {
+    // Before going deeper: a list may contain itself.
+    if (depth == kMaxDims) {
+      throw ShapeError("rank " + std::to_string(depth + 1) +
+                       " exceeds kMaxDims=" + std::to_string(kMaxDims));
+    }
+    const auto length = static_cast<std::int64_t>(nb::len(data));
+    if (depth == nested.extents.size()) {
+      if (!nested.numbers.empty()) throw_ragged(depth);
+      nested.extents.push_back(length);
+    } else if (nested.extents[depth] != length) {
+      throw_ragged(depth);
+    }
+    for (const nb::handle item : data) collect(item, depth + 1, nested);
+    return;
+  }
+  if (depth != nested.extents.size()) throw_ragged(depth);
+  if (PyBool_Check(data.ptr())) {
+    nested.integers.push_back(data.ptr() == Py_True ? 1 : 0);
+  } else if (PyIndex_Check(data.ptr()) != 0) {
+    nested.kind = std::max(nested.kind, kDefaultInteger);
+    nested.integers.push_back(integer_from("tensor", data));
+    const bool fits = nested.integers.back() == static_cast<std::int32_t>(nested.integers.back());
+    if (!fits) nested.kind = std::max(nested.kind, DType::kI64);
+  } else if (PyFloat_Check(data.ptr()) || nb::hasattr(data, "__float__")) {
+    nested.kind = kDefaultFloat;
+    nested.integers.push_back(0);
+    nested.numbers.push_back(nb::cast<double>(nb::float_(data)));
+    return;
+  } else {
+    throw DTypeError("[tensor] takes numbers, not " + nb::cast<std::string>(nb::repr(data)));
+  }
+  nested.numbers.push_back(static_cast<double>(nested.integers.back()));
+}
+
+Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
+  Nested nested;
+  collect(data, 0, nested);
+  const DType kind = dtype.value_or(nested.dtype());
+  // Integers travel as i64 and floats as f64, so that nothing is lost before the conversion.
+  if (!is_floating(nested.kind)) {
+    for (const std::int64_t integer : nested.integers) check_fits("tensor", integer, kind);
+    const nb::gil_scoped_release release;
+    const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.integers)), nested.extents,
+                                          DType::kI64, kCpu);
+    return to(to(wide, kind).realize(), device);
+  }
+  const nb::gil_scoped_release release;
+  const Tensor wide = Tensor::from_host(std::as_bytes(std::span(nested.numbers)), nested.extents,
+                                        DType::kF64, kCpu);
+  return to(to(wide, kind).realize(), device);
+}
+
+// --- to Python, by memory
 
 /// Shares the tensor's memory where the host can see it; a copy elsewhere. Read-only: the graph
 /// takes values to be immutable.
@@ -304,7 +320,7 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
       },
       "The elements in row-major order, as bytes.");
   tensor.def(
-      "cpu", [](const Tensor& t) { return to(t, kCpu); }, "This tensor on the CPU.");
+      "cpu", [](const Tensor& t) { return to(t, kCpu); }, Release(), "This tensor on the CPU.");
   tensor.def(
       "to",
       [](const Tensor& t, nb::handle first, nb::handle second, nb::handle dtype,
@@ -319,6 +335,7 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
             result = to(result, where);
           } else if (nb::isinstance<Tensor>(target)) {
             const Tensor& like = nb::cast<const Tensor&>(target);
+            const nb::gil_scoped_release release;
             result = to(to(result, like.dtype()), like.device());
           } else {
             result = to(result, dtype_from(target));

@@ -103,8 +103,12 @@ void bind_networks(nb::module_& m) {
       nb::arg("input"), nb::arg("kernel_size"), nb::arg("stride") = nb::none(),
       nb::arg("padding") = 0, nb::arg("count_include_pad") = true, nb::arg("ceil_mode") = false,
       "The mean of each window; with ceil_mode a last window may reach past the padding.");
-  m.def("embedding", &embedding, nb::arg("input"), nb::arg("weight"),
-        "Rows of `weight` at integer positions.");
+  m.def(
+      "embedding",
+      [](nb::handle input, const Tensor& weight) {
+        return embedding(indices_from(input, "embedding", weight.device()), weight);
+      },
+      nb::arg("input"), nb::arg("weight"), "Rows of `weight` at integer positions.");
   m.def("dropout", &dropout, nb::arg("input"), nb::arg("p") = 0.5, nb::arg("training") = true,
         "Zeroes elements with probability p and scales the others by 1 / (1 - p).");
   m.def(

@@ -37,6 +37,10 @@ void def_extreme(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, R
         if (dim.is_none())
           return nb::cast(reduce(x, axes_from(name, dim, axis), keepdim || keepdims));
         const Extents axes = axes_from(name, dim, axis);
+        if (axes.size() != 1) {
+          throw ArgumentError(std::string("[") + name + "] with dim gives indices too, along one " +
+                              "axis. For several use a" + name + "(dim=" + to_string(axes) + ")");
+        }
         return pair(reduce(x, axes, keepdim), arg_reduce(x, axes, keepdim));
       },
       nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::arg("axis") = nb::none(),
@@ -159,7 +163,12 @@ void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
         const auto added = static_cast<std::int64_t>(extents.size()) - x.rank();
         for (std::size_t i = 0; i < extents.size(); ++i) {
           const auto axis = static_cast<std::int64_t>(i) - added;
-          if (extents[i] == -1 && axis >= 0) extents[i] = x.shape()[static_cast<int>(axis)];
+          if (extents[i] != -1) continue;
+          if (axis < 0) {
+            throw ArgumentError("[expand] -1 keeps an extent, and axis " + std::to_string(i) +
+                                " of " + to_string(extents) + " is new. Give its extent");
+          }
+          extents[i] = x.shape()[static_cast<int>(axis)];
         }
         return broadcast_to(x, extents);
       },
@@ -260,22 +269,27 @@ void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
 void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "gather",
-      [](const Tensor& x, std::int64_t dim, const Tensor& index) { return gather(x, dim, index); },
+      [](const Tensor& x, std::int64_t dim, nb::handle index) {
+        return gather(x, dim, indices_from(index, "gather", x.device()));
+      },
       nb::arg("dim"), nb::arg("index"), "out[..., i, ...] = x[..., index[..., i, ...], ...].");
   def_both(
       m, tensor, "scatter_add",
-      [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
-        return scatter_add(x, dim, index, source);
+      [](const Tensor& x, std::int64_t dim, nb::handle index, const Tensor& source) {
+        return scatter_add(x, dim, indices_from(index, "scatter_add", x.device()), source);
       },
       nb::arg("dim"), nb::arg("index"), nb::arg("src"),
       "x plus every element of src at its index; equal indices add.");
   def_both(
       m, tensor, "index_select",
-      [](const Tensor& x, std::int64_t dim, const Tensor& index) { return take(x, index, dim); },
+      [](const Tensor& x, std::int64_t dim, nb::handle index) {
+        return index_select(x, dim, indices_from(index, "index_select", x.device()));
+      },
       nb::arg("dim"), nb::arg("index"), "Slices at the indices along an axis.");
   m.def(
       "take",
-      [](const Tensor& x, const Tensor& indices, nb::handle axis) {
+      [](const Tensor& x, nb::handle given, nb::handle axis) {
+        const Tensor indices = indices_from(given, "take", x.device());
         return axis.is_none() ? take(flatten(x), indices, 0)
                               : take(x, indices, nb::cast<std::int64_t>(axis));
       },

@@ -1,7 +1,6 @@
 // The class Tensor: properties, autograd, indexing, assignment.
 
 #include "common.h"
-#include "vkml/graph/value.h"
 
 namespace vkml::python {
 namespace {
@@ -33,20 +32,29 @@ nb::object number_of(const Tensor& tensor) {
   return nb::int_(value);
 }
 
-Tensor get_item(const Tensor& self, nb::handle index) {
-  if (is_advanced_index(index)) {
-    return get_advanced(self, advanced_index_from(index, self.device()));
+Tensor get_item(const Tensor& self, nb::handle given) {
+  if (!is_advanced_index(given)) {
+    const Index index = index_from("getitem", given);
+    const nb::gil_scoped_release release;
+    return self.index(index);
   }
-  return self.index(index_from(index));
+  const std::vector<AdvancedPart> index = advanced_index_from("getitem", given, self.device());
+  const nb::gil_scoped_release release;
+  return get_advanced(self, index);
 }
 
-void set_item(Tensor& self, nb::handle index, nb::handle value) {
-  const Tensor given = operand_from(value, "setitem");
-  if (is_advanced_index(index)) {
-    set_advanced(self, advanced_index_from(index, self.device()), given);
-  } else {
-    self.index_put_(index_from(index), given);
+void set_item(Tensor& self, nb::handle given, nb::handle value) {
+  if (!is_advanced_index(given)) {
+    const Index index = index_from("setitem", given);
+    const Tensor element = operand_from(value, "setitem");
+    const nb::gil_scoped_release release;
+    self.index_put_(index, element);
+    return;
   }
+  const std::vector<AdvancedPart> index = advanced_index_from("setitem", given, self.device());
+  const Tensor element = operand_from(value, "setitem");
+  const nb::gil_scoped_release release;
+  set_advanced(self, index, element);
 }
 
 void check_truth(const Tensor& self) {
@@ -105,6 +113,21 @@ void bind_tensor(nb::module_& m) {
       .def("item", &number_of, "The only element, as a Python number.")
       .def("__float__", [](const Tensor& t) { return nb::float_(number_of(t)); })
       .def("__int__", [](const Tensor& t) { return nb::int_(number_of(t)); })
+      .def(
+          "__format__",
+          [](nb::handle self, nb::handle specification) {
+            const Tensor& t = nb::cast<const Tensor&>(self);
+            const bool is_number = t.rank() == 0 && nb::len(specification) > 0;
+            const nb::object shown = is_number ? number_of(t) : nb::object(nb::str(self));
+            return nb::steal(PyObject_Format(shown.ptr(), specification.ptr()));
+          },
+          nb::arg("specification"))
+      .def(
+          "__round__",
+          [](const Tensor& t, nb::handle digits) {
+            return nb::module_::import_("builtins").attr("round")(number_of(t), digits);
+          },
+          nb::arg("digits") = nb::none())
       .def("__bool__",
            [](const Tensor& t) {
              check_truth(t);
@@ -127,8 +150,8 @@ void bind_tensor(nb::module_& m) {
       .def(
           "__repr__", [](const Tensor& t) { return t.to_string(); },
           nb::call_guard<nb::gil_scoped_release>())
-      .def("__getitem__", &get_item, nb::arg("index"))
-      .def("__setitem__", &set_item, nb::arg("index"), nb::arg("value"))
+      .def("__getitem__", &get_item, nb::arg("index").none())
+      .def("__setitem__", &set_item, nb::arg("index").none(), nb::arg("value").none())
       .def("__iter__",
            [](const Tensor& t) {
              if (t.rank() == 0) throw DTypeError("a tensor of rank 0 cannot be iterated over");
@@ -139,7 +162,10 @@ void bind_tensor(nb::module_& m) {
       .def(
           "assign_",
           [](nb::object self, const Tensor& value) {
-            nb::cast<Tensor&>(self).assign_(value);
+            {
+              const nb::gil_scoped_release release;
+              nb::inst_ptr<Tensor>(self)->assign_(value);
+            }
             return self;
           },
           nb::arg("value"),
@@ -149,13 +175,15 @@ void bind_tensor(nb::module_& m) {
       .def(
           "copy_",
           [](nb::object self, nb::handle value) {
-            Tensor& t = nb::cast<Tensor&>(self);
-            const Tensor source = to(operand_from(value, "copy_"), t.dtype());
-            const Extents extents = t.extents();
-            t.assign_(broadcast_to(to(source, t.device()), extents));
+            const Tensor given = operand_from(value, "copy_");
+            {
+              const nb::gil_scoped_release release;
+              nb::inst_ptr<Tensor>(self)->copy_(given);
+            }
             return self;
           },
-          nb::arg("value"), "assign_ with conversion and broadcasting.")
+          nb::arg("value"),
+          "assign_ with conversion of dtype and device, broadcasting, and views of any strides.")
       .def_prop_rw(
           "data", [](const Tensor& t) { return t.detach(); },
           [](Tensor& t, const Tensor& value) { t.set_data(value); },
@@ -195,7 +223,12 @@ void bind_tensor(nb::module_& m) {
           nb::arg("gradient") = nb::none(), nb::arg("retain_graph") = false,
           nb::arg("create_graph") = false,
           "Adds the gradient with respect to every leaf below to that leaf's grad.")
-      .def("detach", &Tensor::detach, "The same value, with no gradient to this tensor.");
+      .def("detach", &Tensor::detach,
+           "The same value, with no gradient to this tensor. Of a leaf, or of what recorded no "
+           "gradients, it is an alias: a change in place is seen by both.")
+      .def("snapshot", &Tensor::snapshot,
+           "The value of now, with no gradient to this tensor: what is assigned later to either is "
+           "not seen by the other. Takes memory only once one of both changes.");
   tensor.attr("__array_priority__") = 1000;
 
   m.def(
@@ -206,7 +239,7 @@ void bind_tensor(nb::module_& m) {
       },
       nb::arg("tensors"), "Computes several tensors of one device as one graph.");
   m.def(
-      "explain", [](const Tensor& t) { return explain(t); }, nb::arg("tensor"),
+      "explain", [](const Tensor& t) { return explain(t); }, nb::arg("tensor"), Release(),
       "The plan that realize() would run, as text.");
   m.def(
       "grad",
@@ -237,7 +270,7 @@ void bind_tensor(nb::module_& m) {
       nb::arg("outputs"), nb::arg("inputs"), nb::arg("grad_outputs") = nb::none(),
       nb::arg("retain_graph") = false, nb::arg("create_graph") = false,
       "Gradients of one output with respect to tensors, without touching their grad.");
-  m.def("_live_nodes", &graph::live_node_count, "Nodes alive now, for tests of memory.");
+  m.def("_live_nodes", &live_node_count, "Nodes alive now, for tests of memory.");
 
   bind_elementwise(m, tensor);
   bind_structure(m, tensor);
@@ -247,6 +280,7 @@ void bind_tensor(nb::module_& m) {
   bind_selection(m, tensor);
   bind_random(m, tensor);
   bind_interop(m, tensor);
+  bind_dlpack(m, tensor);
 }
 
 }  // namespace vkml::python

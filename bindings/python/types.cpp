@@ -71,6 +71,7 @@ void bind_types(nb::module_& m) {
     dtype_objects()[static_cast<std::size_t>(i)] = nb::object(object).release().ptr();
     m.attr(dtype == DType::kBool ? "bool" : name_of(dtype).data()) = object;
   }
+  m.attr("MAX_DIMS") = kMaxDims;
   m.attr("half") = dtype_object(DType::kF16);
   m.attr("float") = dtype_object(DType::kF32);
   m.attr("double") = dtype_object(DType::kF64);
@@ -83,7 +84,7 @@ void bind_types(nb::module_& m) {
           nb::arg("name"))
       .def("__repr__", &device_repr)
       .def("__str__", [](Device d) { return to_string(d); })
-      .def("__hash__", [](Device d) { return static_cast<int>(d.kind) * 256 + d.index; })
+      .def("__hash__", [](Device d) { return key_of(d); })
       .def("__eq__",
            [](Device a, nb::handle b) {
              return nb::isinstance<Device>(b) && nb::cast<Device>(b) == a;
@@ -91,7 +92,7 @@ void bind_types(nb::module_& m) {
       .def(
           "__reduce__",
           [](Device d) { return nb::make_tuple(nb::type<Device>(), nb::make_tuple(to_string(d))); })
-      .def_prop_ro("type", [](Device d) { return d.kind == DeviceKind::kCpu ? "cpu" : "vulkan"; })
+      .def_prop_ro("type", [](Device d) { return std::string(row_of(d.kind).name); })
       .def_prop_ro("index", [](Device d) { return static_cast<int>(d.index); });
   m.attr("Device") = m.attr("device");
   m.attr("cpu") = nb::cast(kCpu);

@@ -97,8 +97,14 @@ def load(path: str | os.PathLike[str], device: vkml.DeviceLike | None = None) ->
 def _describe(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     """JSON for `value`; puts the tensors below it into `tensors` by path."""
     if isinstance(value, Tensor):
-        tensors[path or "tensor"] = value
-        return {_TENSOR_KEY: path or "tensor"}
+        name = path or "tensor"
+        # Different keys may spell one path: 1 and "1", "a.b" and "b" in "a".
+        copy = 2
+        while name in tensors:
+            name = f"{path}#{copy}"
+            copy += 1
+        tensors[name] = value
+        return {_TENSOR_KEY: name}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     prefix = f"{path}." if path else ""
@@ -172,6 +178,11 @@ def _tensor(
         raise FileError(
             f"[load] {path}: tensor '{name}' has element type {code}. vkML has "
             f"{', '.join(_NUMPY_TYPES)}."
+        )
+    rank = len(entry["shape"])
+    if rank > vkml.MAX_DIMS:
+        raise FileError(
+            f"[load] {path}: tensor '{name}': rank {rank} exceeds {vkml.MAX_DIMS} axes."
         )
     array = np.frombuffer(entry["data"], _NUMPY_TYPES[code]).reshape(entry["shape"])
     if code == "BF16":

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "pending_assignments.h"
@@ -21,8 +22,14 @@ using graph::Value;
 
 Value seed_gradient(const Value& output, const Tensor& gradient) {
   if (gradient.is_defined()) {
-    const Value given = gradient.value();
-    return given.dtype() == output.dtype() ? given : graph::cast(given, output.dtype());
+    const Value given = on_device(gradient.value(), output.device());
+    if (given.device() != output.device()) {
+      throw DeviceError(fmt::format(
+          "[backward] the gradient is on {}, the tensor on {}. Use "
+          "gradient.to(\"{}\")",
+          to_string(given.device()), to_string(output.device()), to_string(output.device())));
+    }
+    return graph::cast(given, output.dtype());
   }
   if (output->numel() != 1) {
     throw AutogradError(
@@ -31,6 +38,19 @@ Value seed_gradient(const Value& output, const Tensor& gradient) {
                     output.shape().to_string()));
   }
   return graph::full(output.shape().extents(), 1, output.dtype(), output.device());
+}
+
+/// One graph for each device: gradients cross devices where values did.
+void realize_by_device(std::span<const NodePtr> roots, const dispatch::RealizeOptions& options) {
+  std::vector<NodePtr> waiting(roots.begin(), roots.end());
+  while (!waiting.empty()) {
+    const Device device = waiting[0]->device();
+    const auto others =
+        std::stable_partition(waiting.begin(), waiting.end(),
+                              [&](const NodePtr& node) { return node->device() == device; });
+    dispatch::realize(std::span(waiting.begin(), others), options);
+    waiting.erase(waiting.begin(), others);
+  }
 }
 
 /// Gradients that a failed submission did not deliver are taken back.
@@ -68,17 +88,17 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
   const bool retain = retain_graph || create_graph;
   GradientRollback rollback;
   std::vector<NodePtr> roots{output.node()};
-  for (const auto& [leaf, leaf_gradient] : pass.leaves) {
-    const auto sink = std::dynamic_pointer_cast<LeafGradient>(leaf->sink().lock());
-    if (!sink) continue;
-    rollback.remember(sink);
-    sink->accumulate(leaf_gradient);
-    roots.push_back(sink->current()->node());
-  }
   const PendingAssignments assigned = take_pending_assignments(output.node());
-  roots.insert(roots.end(), assigned.sharing.begin(), assigned.sharing.end());
   try {
-    dispatch::realize(roots, {.keep_for_backward = retain});
+    for (const auto& [leaf, leaf_gradient] : pass.leaves) {
+      const auto sink = std::dynamic_pointer_cast<LeafGradient>(leaf->sink().lock());
+      if (!sink) continue;
+      rollback.remember(sink);
+      sink->accumulate(leaf_gradient);
+      roots.push_back(sink->current()->node());
+    }
+    roots.insert(roots.end(), assigned.sharing.begin(), assigned.sharing.end());
+    realize_by_device(roots, {.keep_for_backward = retain});
   } catch (...) {
     rollback.undo();
     throw;
@@ -102,7 +122,7 @@ std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inpu
     results.push_back(each ? Tensor(each) : Tensor());
     if (each) roots.push_back(each.node());
   }
-  if (!create_graph) dispatch::realize(roots, {.keep_for_backward = retain_graph});
+  if (!create_graph) realize_by_device(roots, {.keep_for_backward = retain_graph});
   return results;
 }
 

@@ -1,11 +1,8 @@
 #include "vkml/api/context.h"
 
 #include <atomic>
-#include <cstdlib>
-#include <mutex>
-#include <string_view>
-
 #include "runtime.h"
+#include "vkml/core/environment.h"
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
 #include "vkml/dispatch/executor.h"
@@ -14,13 +11,8 @@
 namespace vkml {
 namespace {
 
-bool environment_flag(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
-}
-
 std::atomic<bool>& eager_flag() {
-  static std::atomic<bool> flag{environment_flag("VKML_EAGER")};
+  static std::atomic<bool> flag{environment_switch("VKML_EAGER")};
   return flag;
 }
 
@@ -43,7 +35,8 @@ std::uint32_t depth_limit() { return depth_bound.load(std::memory_order_relaxed)
 std::vector<DeviceDescription> devices() {
   register_backends();
   std::vector<DeviceDescription> found;
-  for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kVulkan}) {
+  for (const DeviceKindRow& row : kDeviceKinds) {
+    const DeviceKind kind = row.kind;
     const int count = dispatch::device_count(kind);
     for (int index = 0; index < count; ++index) {
       try {
@@ -75,6 +68,8 @@ void synchronize() {
   for (const Device device : dispatch::devices_in_use())
     dispatch::backend_for(device).synchronize();
 }
+
+std::int64_t live_node_count() { return graph::live_node_count(); }
 
 std::int64_t allocated_bytes(Device device) {
   register_backends();

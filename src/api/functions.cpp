@@ -8,6 +8,7 @@
 
 #include "random_state.h"
 #include "record_tensor.h"
+#include "transfer.h"
 #include "vkml/api/context.h"
 #include "vkml/ops/functions.h"
 
@@ -15,13 +16,6 @@ namespace vkml {
 namespace {
 
 using graph::Value;
-
-/// A number takes the device of the tensor it meets.
-Value on_device(const Value& value, Device device) {
-  if (value.device() == device || value->family() != graph::Family::kScalar) return value;
-  if (!value->is_weak()) return value;
-  return graph::scalar_on(value, device);
-}
 
 Device device_of(std::span<const Value> operands) {
   for (const Value& operand : operands) {
@@ -48,7 +42,7 @@ Device chosen(const std::optional<Device>& device) { return device.value_or(defa
   }
 #include "vkml/ops/elementwise.def.h"
 
-Tensor full(const Extents& extents, double value, DType dtype, std::optional<Device> device) {
+Tensor full(const Extents& extents, Number value, DType dtype, std::optional<Device> device) {
   // Dense: a user may assign to it.
   return record(graph::copy(graph::full(extents, value, dtype, chosen(device))));
 }
@@ -59,25 +53,67 @@ Tensor ones(const Extents& extents, DType dtype, std::optional<Device> device) {
   return full(extents, 1, dtype, device);
 }
 
-Tensor arange(double start, double stop, double step, DType dtype, std::optional<Device> device) {
+namespace {
+
+/// The integer that a bound of an integer range stands for.
+std::int64_t whole(Number x) {
+  if (x.is_integer()) return x.integer();
+  constexpr double kBound = 0x1p63;
+  if (!(std::fabs(x.floating()) < kBound)) {
+    throw ArgumentError(fmt::format("[arange] {} does not fit int64", x.floating()));
+  }
+  return static_cast<std::int64_t>(x.floating());
+}
+
+Tensor integer_range(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
+                     Device device) {
+  if (step == 0) {
+    throw ArgumentError(fmt::format("[arange] from {} to {} by 0 never ends", start, stop));
+  }
+  // Distances of 64-bit integers need unsigned ones.
+  const auto bits = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  const std::uint64_t distance = step > 0 ? bits(stop) - bits(start) : bits(start) - bits(stop);
+  const std::uint64_t stride = step > 0 ? bits(step) : 0 - bits(step);
+  const bool empty = step > 0 ? start >= stop : start <= stop;
+  const std::uint64_t count = empty ? 0 : (distance - 1) / stride + 1;
+  if (count > bits(std::numeric_limits<std::int64_t>::max())) {
+    throw ArgumentError(fmt::format("[arange] {} elements are too many", count));
+  }
+  if (!empty) {
+    const auto last = static_cast<std::int64_t>(bits(start) + (count - 1) * bits(step));
+    check_fits("arange", start, dtype);
+    check_fits("arange", last, dtype);
+  }
+  const std::int64_t extents[] = {static_cast<std::int64_t>(count)};
+  // Computed modulo 2^64 or 2^32, as the checked ends show that nothing is lost.
+  const bool wide = dtype == DType::kI64;
+  const DType computed = wide ? DType::kI64 : DType::kI32;
+  const auto number = [&](std::int64_t x) {
+    return graph::scalar(wide ? x : static_cast<std::int32_t>(x), computed, device);
+  };
+  const Value index = graph::cast(graph::iota(extents, 0, device), computed);
+  return record(graph::cast(index * number(step) + number(start), dtype));
+}
+
+Tensor floating_range(double start, double stop, double step, DType dtype, Device device) {
   if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step)) {
     throw ArgumentError(fmt::format("[arange] from {} to {} by {} never ends", start, stop, step));
   }
   const double steps = std::ceil((stop - start) / step);
   if (steps > 0x1p53) throw ArgumentError(fmt::format("[arange] {} elements are too many", steps));
   const std::int64_t extents[] = {std::max<std::int64_t>(0, static_cast<std::int64_t>(steps))};
+  const DType wide = size_of(dtype) == 2 ? DType::kF32 : dtype;
+  const Value scaled = graph::cast(graph::iota(extents, 0, device), wide) * step + start;
+  return record(graph::cast(scaled, dtype));
+}
+
+}  // namespace
+
+Tensor arange(Number start, Number stop, Number step, DType dtype, std::optional<Device> device) {
   const Device where = chosen(device);
-  const Value index = graph::iota(extents, 0, where);
-  if (is_floating(dtype)) {
-    const DType wide = size_of(dtype) == 2 ? DType::kF32 : dtype;
-    const Value scaled = graph::cast(index, wide) * step + start;
-    return record(graph::cast(scaled, dtype));
-  }
-  const Value integers = graph::cast(index, dtype == DType::kI64 ? DType::kI64 : DType::kI32);
-  const auto whole = [&](double x) {
-    return graph::weak_scalar(static_cast<std::int64_t>(x), where);
-  };
-  return record(graph::cast(integers * whole(step) + whole(start), dtype));
+  if (!is_floating(dtype))
+    return integer_range(whole(start), whole(stop), whole(step), dtype, where);
+  return floating_range(start.floating(), stop.floating(), step.floating(), dtype, where);
 }
 
 Tensor rand(const Extents& extents, DType dtype, std::optional<Device> device) {
@@ -93,6 +129,8 @@ Tensor randint(std::int64_t low, std::int64_t high, const Extents& extents, DTyp
   if (low >= high)
     throw ArgumentError(fmt::format("[randint] no integer is in [{}, {})", low, high));
   const Device where = chosen(device);
+  check_fits("randint", low, dtype);
+  check_fits("randint", high - 1, dtype);
   const auto unit = [&] { return graph::random_uniform(extents, next_random_key(), where); };
   const double range = static_cast<double>(high) - static_cast<double>(low);
   constexpr double kBits = 0x1p24;  // of one draw
@@ -115,10 +153,7 @@ Tensor to(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : record(graph::cast(x.value(), dtype));
 }
 Tensor to(const Tensor& x, Device device) {
-  if (x.device() == device) return x;
-  const Shape& shape = x.shape();
-  const Extents extents(shape.extents().begin(), shape.extents().end());
-  return Tensor::from_host(x.to_host(), extents, x.dtype(), device);
+  return x.device() == device ? x : Tensor(transfer(x.value(), device));
 }
 
 namespace {
@@ -167,7 +202,7 @@ Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
   return reshape(x, extents);
 }
 Tensor broadcast_to(const Tensor& x, const Extents& extents) {
-  return record(graph::broadcast_to(x.value(), extents));
+  return view_of(x, [&](const Value& v) { return graph::broadcast_to(v, extents); });
 }
 Tensor slice(const Tensor& x, std::int64_t axis, std::optional<std::int64_t> start,
              std::optional<std::int64_t> stop, std::int64_t step) {
@@ -206,12 +241,17 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis)
   const int along = normalize_axis("split", axis, x.rank());
   if (size <= 0) throw ArgumentError(fmt::format("[split] the size {} is not positive", size));
   std::vector<Tensor> parts;
-  for (std::int64_t start = 0; start < x.shape()[along]; start += size) {
-    parts.push_back(slice(x, along, start, std::min(start + size, x.shape()[along])));
+  const std::int64_t extent = x.shape()[along];
+  // Nothing is one part of no elements: what is split can be joined again.
+  if (extent == 0) return {x};
+  for (std::int64_t start = 0; start < extent;) {
+    const std::int64_t count = std::min(size, extent - start);
+    parts.push_back(slice(x, along, start, start + count));
+    start += count;
   }
   return parts;
 }
-Tensor pad(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amounts, double value) {
+Tensor pad(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amounts, Number value) {
   return record(graph::pad(x.value(), amounts, value));
 }
 
@@ -290,8 +330,11 @@ Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
 Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis) {
   return record(graph::take(x.value(), indices.value(), axis));
 }
+Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& indices) {
+  return record(graph::take(x.value(), indices.value(), axis, graph::TakeName::kIndexSelect));
+}
 Tensor embedding(const Tensor& indices, const Tensor& weight) {
-  return record(graph::take(weight.value(), indices.value(), 0));
+  return record(graph::take(weight.value(), indices.value(), 0, graph::TakeName::kEmbedding));
 }
 
 Tensor dropout(const Tensor& x, double probability, bool training) {

@@ -15,7 +15,7 @@ namespace {
 
 using graph::Value;
 
-Value apply_index(const Value& x, const Index& index) {
+Value apply_index(const char* op, const Value& x, const Index& index) {
   std::int64_t consumed = 0;
   int ellipses = 0;
   for (const IndexPart& part : index) {
@@ -25,16 +25,16 @@ Value apply_index(const Value& x, const Index& index) {
       ++consumed;
     }
   }
-  if (ellipses > 1) throw IndexError("[getitem] an index holds one ellipsis at most");
+  if (ellipses > 1) throw IndexError(fmt::format("[{}] an index holds one ellipsis at most", op));
   if (consumed > x.rank()) {
     throw IndexError(
-        fmt::format("[getitem] {} indices for a tensor of rank {}", consumed, x.rank()));
+        fmt::format("[{}] {} indices for a tensor of rank {}", op, consumed, x.rank()));
   }
   // Two passes, so that x[None, 0] never exceeds the rank limit: first what removes or narrows
   // axes, then new axes.
   Value result = x;
   int axis = 0;
-  std::vector<int> new_axes;  // positions in the result
+  std::vector<int> new_axes;  // places in the result
   int out_axis = 0;
   for (const IndexPart& part : index) {
     if (const auto* position = std::get_if<std::int64_t>(&part)) {
@@ -54,11 +54,17 @@ Value apply_index(const Value& x, const Index& index) {
   return result;
 }
 
+/// Without leading extents of 1 past the rank.
+Value without_leading_ones(Value value, int rank) {
+  while (value.rank() > rank && value.shape()[0] == 1) value = graph::squeeze(value, 0);
+  return value;
+}
+
 }  // namespace
 
 Tensor Tensor::index(const Index& index) const {
   const Value x = value();
-  return record_view(apply_index(x, index), *this, x);
+  return record_view(apply_index("getitem", x, index), *this, x);
 }
 
 void Tensor::index_put_(const Index& index, const Tensor& given) {
@@ -69,9 +75,11 @@ void Tensor::index_put_(const Index& index, const Tensor& given) {
         "assign to a copy");
   }
   const Value dense = graph::contiguous(old);
-  const Value window = apply_index(dense, index);
+  const Value window = apply_index("setitem", dense, index);
+  const Value element =
+      graph::cast_operand("setitem", on_device(given.value(), old.device()), old.dtype());
   const Value value =
-      graph::broadcast_to(graph::cast(given.value(), old.dtype()), window.shape().extents());
+      graph::broadcast_to(without_leading_ones(element, window.rank()), window.shape().extents());
   Value updated;
   if (old->is_gradient_stop()) {
     const Value replaced = graph::view_update(dense, value, graph::window_between(dense, window));

@@ -2,6 +2,7 @@
 
 #include "slot.h"
 #include "vkml/api/context.h"
+#include "vkml/ops/elementwise.h"
 
 namespace vkml {
 namespace {
@@ -14,6 +15,12 @@ Tensor finish(Tensor tensor, const graph::Value& value) {
 }
 
 }  // namespace
+
+graph::Value on_device(const graph::Value& value, Device device) {
+  const bool is_number = value->family() == graph::Family::kScalar && value->is_weak();
+  if (!is_number || value.device() == device) return value;
+  return graph::scalar_on(value, device);
+}
 
 Tensor record(const graph::Value& value) { return finish(Tensor(value), value); }
 

@@ -12,4 +12,7 @@ Tensor record(const graph::Value& value);
 /// The same for a view of `base`: assigning through it changes the base.
 Tensor record_view(const graph::Value& value, const Tensor& base, const graph::Value& base_value);
 
+/// A number takes the device of the tensor it meets.
+graph::Value on_device(const graph::Value& value, Device device);
+
 }  // namespace vkml

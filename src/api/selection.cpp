@@ -77,18 +77,21 @@ std::vector<Value> without_masks(const Tensor& x, std::span<const Tensor> indice
   return result;
 }
 
-/// An index with negative positions counted from the end, checked on the device.
+/// An index with negative positions counted from the end, checked on the device. What lies before
+/// the start stays as it is, so that the error names the index as it was given.
 Value resolved(const Value& index, std::int64_t extent) {
   const bool is_integer = !is_floating(index.dtype()) && index.dtype() != DType::kBool;
   if (!is_integer) {
-    throw DTypeError(
-        fmt::format("[getitem] an index is {}; use int32, int64 or bool", name_of(index.dtype())));
+    throw DTypeError(fmt::format("[getitem] the indices are {}; use int32, int64 or bool",
+                                 name_of(index.dtype())));
   }
   const Value wide = index.dtype() == DType::kU8 ? graph::cast(index, DType::kI32) : index;
   const Value zero = graph::weak_scalar(std::int64_t{0}, index.device());
-  const Value from_end = wide + graph::weak_scalar(extent, index.device());
-  return graph::check_range(kIndexCheck, graph::where(graph::lt(wide, zero), from_end, wide),
-                            extent, extent == 0 ? -1 : 0);
+  const Value lowest = graph::weak_scalar(-extent, index.device());
+  const Value is_from_end = graph::logical_and(graph::lt(wide, zero), graph::ge(wide, lowest));
+  const Value from_start =
+      graph::where(is_from_end, wide + graph::weak_scalar(extent, index.device()), wide);
+  return graph::check_range(kIndexCheck, from_start, extent, extent == 0 ? -1 : 0);
 }
 
 /// How several indices on x become one on its merged axes.
@@ -99,6 +102,7 @@ struct MergedIndex {
   std::int64_t merged = 1;  // product of the indexed extents
   Extents index_extents;    // what the indices broadcast to
   Value index;              // flat
+  Value single;             // as it was given, where there is one alone
 
   Extents result_extents() const {
     Extents extents = before;
@@ -146,6 +150,7 @@ MergedIndex merge(const Value& x, const std::vector<Value>& indices) {
     result.index = result.index ? result.index * graph::weak_scalar(extent, x.device()) + own : own;
     result.merged *= extent;
   }
+  if (indexed.size() == 1) result.single = indices[static_cast<std::size_t>(indexed[0])];
   result.index_extents = extents_of(result.index);
   return result;
 }
@@ -159,7 +164,7 @@ Value merged_axes(const Value& x, const MergedIndex& by) {
 
 /// Values as the result's elements; leading axes of 1 may be more than it has.
 Value broadcast_values(const Value& values, const Extents& extents, DType dtype) {
-  Value result = graph::cast(values, dtype);
+  Value result = graph::cast_operand("setitem", values, dtype);
   while (result.rank() > static_cast<int>(extents.size()) && result.shape()[0] == 1) {
     result = graph::squeeze(result, 0);
   }
@@ -172,8 +177,8 @@ Value put(const Value& x, const std::vector<Value>& indices, const Value& values
   const std::int64_t inner = product(by.after);
   const std::int64_t count = product(by.index_extents);
   const Extents lines{outer, count, inner};
-  const Value source =
-      graph::reshape(broadcast_values(values, by.result_extents(), x.dtype()), lines);
+  const Value source = graph::reshape(
+      broadcast_values(on_device(values, x.device()), by.result_extents(), x.dtype()), lines);
   const Value index = graph::broadcast_to(graph::reshape(by.index, Extents{1, count, 1}), lines);
   const Value base = graph::reshape(merged_axes(x, by), Extents{outer, by.merged, inner});
   const Value written = graph::scatter(base, 1, index, source,
@@ -285,8 +290,9 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
 Tensor index_by(const Tensor& x, std::span<const Tensor> indices) {
   const Value value = x.value();
   const MergedIndex by = merge(value, without_masks(x, indices));
-  return record(
-      graph::take(merged_axes(value, by), by.index, static_cast<std::int64_t>(by.before.size())));
+  return record(graph::take(merged_axes(value, by), by.single ? by.single : by.index,
+                            static_cast<std::int64_t>(by.before.size()),
+                            graph::TakeName::kGetItem));
 }
 
 Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values,

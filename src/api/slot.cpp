@@ -1,6 +1,9 @@
 #include "slot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "vkml/core/error.h"
@@ -60,12 +63,35 @@ Value replay(const std::vector<ViewStep>& steps, const Value& from) {
 
 }  // namespace
 
+bool Slot::shows_all() const {
+  return std::ranges::all_of(steps_,
+                             [](const ViewStep& step) { return graph::is_detach(*step.op); });
+}
+
+bool Slot::crosses_detach() const {
+  return std::ranges::any_of(steps_,
+                             [](const ViewStep& step) { return graph::is_detach(*step.op); });
+}
+
+NodePtr Slot::node_for(const Value& value) const {
+  if (!gradient_ || value->is_gradient_stop()) return value.node();
+  const Value leaf = graph::alias(value, graph::kFlagRequiresGrad | graph::kFlagGradientStop);
+  leaf.node()->set_sink(gradient_);
+  return leaf.node();
+}
+
 void Slot::refresh() {
   if (!base_) return;
   const std::uint64_t version = base_->version();
-  if (version == base_version_) return;
-  base_version_ = version;
-  show(replay(steps_, Value(base_->node())).node());
+  if (version != base_version_) {
+    base_version_ = version;
+    show(node_for(replay(steps_, Value(base_->node()))));
+  }
+  // A detached tensor whose base nobody else can reach is a tensor of its own.
+  if (base_.use_count() == 1 && !base_->base_ && shows_all()) {
+    base_.reset();
+    steps_.clear();
+  }
 }
 
 NodePtr Slot::node() {
@@ -80,15 +106,51 @@ std::uint64_t Slot::version() {
   return version_;
 }
 
+void Slot::leave_base(NodePtr node) {
+  const std::scoped_lock lock(mutex_);
+  base_.reset();
+  steps_.clear();
+  show(std::move(node));
+}
+
+namespace {
+
+void check_shows_elements_once(const Shape& view) {
+  for (int axis = 0; axis < view.rank(); ++axis) {
+    if (view.stride(axis) != 0 || view[axis] < 2) continue;
+    throw ArgumentError(
+        fmt::format("[assign_] a broadcast view of shape {} shows one element {} times along axis "
+                    "{}. Write to what it was broadcast from, or to a copy: x.clone()",
+                    view.to_string(), view[axis], axis));
+  }
+}
+
+}  // namespace
+
 void Slot::rebind(const Value& value) {
   const std::scoped_lock lock(mutex_);
+  refresh();
   if (!base_) {
-    show(value.node());
+    if (gradient_ && value->requires_grad() && !value->is_gradient_stop()) {
+      throw AutogradError(
+          "[assign_] a leaf that requires a gradient cannot be changed in place, through a view "
+          "either, while gradients are recorded. Use no_grad");
+    }
+    show(node_for(value));
     return;
   }
-  const Value dense = graph::contiguous(Value(base_->node()));
-  const Value window_view = replay(steps_, dense);
-  base_->rebind(graph::view_update(dense, value, graph::window_between(dense, window_view)));
+  // Neither a leaf's gradient nor what a detached tensor is given may cross into the base.
+  const Value written = gradient_ || crosses_detach() ? graph::detach(value) : value;
+  std::optional<graph::GradientMode> mode;
+  if (crosses_detach() && root().gradient_) mode.emplace(false);
+  if (shows_all()) {
+    base_->rebind(written);
+  } else {
+    const Value dense = graph::contiguous(Value(base_->node()));
+    const Value window = replay(steps_, dense);
+    check_shows_elements_once(window.shape());
+    base_->rebind(graph::view_update(dense, written, graph::window_between(dense, window)));
+  }
   refresh();
 }
 

@@ -44,10 +44,14 @@ class Slot {
   /// The node shown now; a view of a tensor that has changed since is taken again.
   graph::NodePtr node();
   std::uint64_t version();
-  /// Shows another node. Of a view: the base gets a value with this window replaced.
+  /// Shows another value. Of a view: the base gets a value with this window replaced. A leaf stays
+  /// a leaf. Throws AutogradError where a leaf would get a history, ArgumentError for a view that
+  /// shows an element twice; nothing has changed then.
   void rebind(const graph::Value& value);
   /// Shows another node without touching a base.
   void show(graph::NodePtr node);
+  /// The same, and is a view of nothing from now on.
+  void leave_base(graph::NodePtr node);
 
   const std::shared_ptr<Slot>& base() const { return base_; }
   std::shared_ptr<LeafGradient> gradient() {
@@ -62,6 +66,12 @@ class Slot {
 
  private:
   void refresh();
+  /// Whether the whole base is shown: a detached alias.
+  bool shows_all() const;
+  bool crosses_detach() const;
+  const Slot& root() const { return base_ ? base_->root() : *this; }
+  /// The node to show for a value: of a leaf, one where gradients stop and collect.
+  graph::NodePtr node_for(const graph::Value& value) const;
 
   std::recursive_mutex mutex_;
   graph::NodePtr node_;

@@ -9,6 +9,7 @@
 #include "record_tensor.h"
 #include "runtime.h"
 #include "slot.h"
+#include "transfer.h"
 #include "vkml/api/context.h"
 #include "vkml/api/functions.h"
 #include "vkml/core/half.h"
@@ -92,16 +93,8 @@ const Tensor& Tensor::realize() const {
 }
 
 std::vector<std::byte> Tensor::to_host() const {
-  const Value dense = graph::contiguous(value());
-  const Tensor holder(dense);
-  const Memory memory = holder.memory();
-  std::vector<std::byte> bytes(static_cast<std::size_t>(numel()) * size_of(dtype()));
-  if (!bytes.empty()) {
-    dispatch::backend_for(device()).download(*memory.storage, memory.offset, bytes);
-  } else {
-    memory.storage->wait();
-  }
-  return bytes;
+  register_backends();
+  return download(value());
 }
 
 std::vector<float> Tensor::to_floats() const {
@@ -205,24 +198,51 @@ Tensor Tensor::grad() const {
   return current ? Tensor(current) : Tensor();
 }
 
+namespace {
+
+/// A gradient must be addable to others of its tensor.
+void check_matches(const char* op, const Value& gradient, const Value& tensor) {
+  if (!gradient.shape().same_extents(tensor.shape())) {
+    throw ShapeError(fmt::format("[{}] the gradient has shape {}, the tensor {}", op,
+                                 gradient.shape().to_string(), tensor.shape().to_string()));
+  }
+  if (gradient.dtype() != tensor.dtype()) {
+    throw DTypeError(fmt::format("[{}] the gradient is {}, the tensor {}. Use gradient.to(vkml.{})",
+                                 op, name_of(gradient.dtype()), name_of(tensor.dtype()),
+                                 name_of(tensor.dtype())));
+  }
+  if (gradient.device() != tensor.device()) {
+    throw DeviceError(fmt::format(
+        "[{}] the gradient is on {}, the tensor on {}. Use "
+        "gradient.to(\"{}\")",
+        op, to_string(gradient.device()), to_string(tensor.device()), to_string(tensor.device())));
+  }
+}
+
+}  // namespace
+
 void Tensor::set_grad(const Tensor& gradient) {
   const Value v = value();
   if (!slot_->gradient()) {
     if (!gradient.is_defined()) return;
     throw AutogradError("[grad] this tensor is not a leaf that requires a gradient");
   }
-  if (gradient.is_defined() && !gradient.shape().same_extents(v.shape())) {
-    throw ShapeError(fmt::format("[grad] the gradient has shape {}, the tensor {}",
-                                 gradient.shape().to_string(), v.shape().to_string()));
-  }
+  if (gradient.is_defined()) check_matches("grad", gradient.value(), v);
   slot_->gradient()->set(gradient.slot());
 }
 
-Tensor Tensor::detach() const { return record(graph::detach(value())); }
+Tensor Tensor::detach() const {
+  const Value v = value();
+  const Value detached = graph::detach(v);
+  // A value without a graph must not keep one alive through its base.
+  return is_leaf() ? record_view(detached, *this, v) : record(detached);
+}
+
+Tensor Tensor::snapshot() const { return record(graph::detach(value())); }
 
 Tensor& Tensor::assign_(const Tensor& given) {
   const Value old = value();
-  const Value value = given.value();
+  const Value value = on_device(given.value(), old.device());
   const bool leaf = old->is_gradient_stop();
   Value assigned;
   if (leaf) {
@@ -245,7 +265,7 @@ Tensor& Tensor::update_(const Tensor& given) {
         "[assign_] a leaf that requires a gradient cannot be changed in place while gradients are "
         "recorded. Use no_grad");
   }
-  const Value value = given.value();
+  const Value value = on_device(given.value(), old.device());
   if (is_floating(value.dtype()) && !is_floating(old.dtype())) {
     throw DTypeError(fmt::format("[assign_] a result of {} does not fit a tensor of {}",
                                  name_of(value.dtype()), name_of(old.dtype())));
@@ -254,11 +274,17 @@ Tensor& Tensor::update_(const Tensor& given) {
     throw ShapeError(fmt::format("[assign_] a result of shape {} does not fit a tensor of shape {}",
                                  value.shape().to_string(), old.shape().to_string()));
   }
-  const Value typed = graph::cast(value, old.dtype());
+  const Value typed = graph::cast_operand("assign_", value, old.dtype());
   if (is_contiguous()) return assign_(Tensor(typed));
   slot_->rebind(typed);
   if (is_eager()) realize();
   return *this;
+}
+
+Tensor& Tensor::copy_(const Tensor& given) {
+  const Tensor here = to(Tensor(on_device(given.value(), device())), device());
+  const Tensor source(graph::cast_operand("copy_", here.value(), dtype()));
+  return update_(broadcast_to(source, extents()));
 }
 
 Tensor& Tensor::set_data(const Tensor& given) {
@@ -277,7 +303,7 @@ Tensor& Tensor::set_data(const Tensor& given) {
         fmt::format("[set_data] only floats have gradients, not {}", name_of(value.dtype())));
   }
   slot_->set_gradient(nullptr);
-  slot_->show(value.node());
+  slot_->leave_base(value.node());
   if (collects_gradients) requires_grad_();
   return *this;
 }

@@ -7,21 +7,23 @@
 namespace vkml {
 
 std::string to_string(Device device) {
-  if (device.kind == DeviceKind::kCpu) return "cpu";
-  return "vulkan:" + std::to_string(device.index);
+  const DeviceKindRow& row = row_of(device.kind);
+  const std::string name(row.name);
+  return row.is_numbered ? name + ":" + std::to_string(device.index) : name;
 }
 
 Device parse_device(std::string_view text) {
-  if (text == "cpu" || text == "cpu:0") return kCpu;
-  if (text == "vulkan") return vulkan_device(0);
-  constexpr std::string_view kPrefix = "vulkan:";
-  if (text.starts_with(kPrefix)) {
-    const std::string_view digits = text.substr(kPrefix.size());
+  const std::size_t colon = text.find(':');
+  for (const DeviceKindRow& row : kDeviceKinds) {
+    if (text.substr(0, colon) != row.name) continue;
+    if (colon == std::string_view::npos) return {row.kind, 0};
+    const std::string_view digits = text.substr(colon + 1);
+    const unsigned limit = row.is_numbered ? 256 : 1;
     unsigned index = 0;
-    const auto [end, problem] = std::from_chars(digits.begin(), digits.end(), index);
-    if (problem == std::errc{} && end == digits.end() && index < 256) {
-      return vulkan_device(static_cast<int>(index));
-    }
+    const auto [end, problem] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (problem == std::errc{} && end == digits.data() + digits.size() && index < limit)
+      return {row.kind, static_cast<std::uint8_t>(index)};
   }
   throw DeviceError(
       "unknown device \"" + std::string(text) +

@@ -17,7 +17,7 @@ struct Entry {
 
 struct Registry {
   std::mutex mutex;
-  std::array<Entry, 2> entries;
+  std::array<Entry, kDeviceKindCount> entries;
   std::map<int, std::unique_ptr<Backend>> backends;
 };
 
@@ -47,7 +47,7 @@ std::vector<Device> devices_in_use() {
   const std::scoped_lock lock(r.mutex);
   std::vector<Device> devices;
   for (const auto& [key, backend] : r.backends) {
-    devices.push_back({static_cast<DeviceKind>(key / 256), static_cast<std::uint8_t>(key % 256)});
+    devices.push_back(device_of_key(key));
   }
   return devices;
 }
@@ -55,7 +55,7 @@ std::vector<Device> devices_in_use() {
 Backend& backend_for(Device device) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
-  const int key = static_cast<int>(device.kind) * 256 + device.index;
+  const int key = key_of(device);
   const auto found = r.backends.find(key);
   if (found != r.backends.end()) return *found->second;
   const Entry& entry = r.entries[static_cast<std::size_t>(device.kind)];

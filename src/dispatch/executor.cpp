@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
-#include <string_view>
 
 #include "coverage.h"
 #include "device_state.h"
@@ -17,6 +15,7 @@
 #include "plan_cache.h"
 #include "plan_key.h"
 #include "schedule.h"
+#include "vkml/core/environment.h"
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
 #include "vkml/dispatch/verify.h"
@@ -28,12 +27,6 @@ namespace {
 using graph::Family;
 using graph::Node;
 using graph::NodePtr;
-
-bool environment_switch(const char* name, bool fallback) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return fallback;
-  return std::string_view(value) != "0";
-}
 
 bool fusion_enabled() {
   static const bool enabled = environment_switch("VKML_FUSE", true);

@@ -1,5 +1,6 @@
 // Values put together from parts: concat, padding, windows replaced, assignment.
 
+#include <algorithm>
 #include <vector>
 
 #include "record.h"
@@ -65,7 +66,9 @@ Value concat(std::span<const Value> parts, std::int64_t axis) {
       throw ShapeError(fmt::format("[concat] shapes {} and {} differ outside axis {}",
                                    head.shape().to_string(), part.shape().to_string(), joined));
     }
-    extents[joined] += part.shape()[joined];
+    // Views without memory of their own may be larger together than any tensor.
+    if (__builtin_add_overflow(extents[joined], part.shape()[joined], &extents[joined]))
+      throw ShapeError(fmt::format("[concat] axis {} would exceed 2^63 elements", joined));
   }
   if (parts.size() == 1) return cast(head, dtype);
   SourceList sources;
@@ -73,7 +76,7 @@ Value concat(std::span<const Value> parts, std::int64_t axis) {
   return record(kConcatOp, std::move(sources), extents.span(), dtype, head.device(), {joined});
 }
 
-Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, double value) {
+Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, Number value) {
   if (static_cast<int>(amounts.size()) != x.rank()) {
     throw ShapeError(
         fmt::format("[pad] {} pairs of amounts for rank {}", amounts.size(), x.rank()));
@@ -83,15 +86,18 @@ Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, 
   std::array<std::int64_t, kMaxDims> starts{};
   for (int axis = 0; axis < x.rank(); ++axis) {
     const auto [before, after] = amounts[static_cast<std::size_t>(axis)];
-    const std::int64_t extent = x.shape()[axis] + before + after;
-    if (extent < 0) {
-      throw ShapeError(fmt::format("[pad] amounts ({}, {}) leave axis {} of extent {} negative",
-                                   before, after, axis, x.shape()[axis]));
+    std::int64_t extent = 0;
+    const bool too_large = __builtin_add_overflow(x.shape()[axis], before, &extent) ||
+                           __builtin_add_overflow(extent, after, &extent);
+    // Negative amounts crop, each by no more than there is.
+    const std::int64_t first = before < 0 ? -std::max(before, -x.shape()[axis]) : 0;
+    const std::int64_t last = x.shape()[axis] + (after < 0 ? std::max(after, -x.shape()[axis]) : 0);
+    if (too_large || extent < 0) {
+      throw ShapeError(fmt::format("[pad] amounts ({}, {}) do not fit axis {} of extent {}", before,
+                                   after, axis, x.shape()[axis]));
     }
     padded.push_back(extent);
-    // Negative amounts crop.
-    inner =
-        slice(inner, axis, before < 0 ? -before : 0, x.shape()[axis] - (after < 0 ? -after : 0), 1);
+    inner = slice(inner, axis, first, last, 1);
     starts[static_cast<std::size_t>(axis)] = before > 0 ? before : 0;
   }
   const Value base = full(padded.span(), value, x.dtype(), x.device());

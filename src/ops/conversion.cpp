@@ -90,8 +90,22 @@ Value weak_scalar(std::int64_t value, Device device) {
 Value weak_scalar(bool value, Device device) {
   return make_scalar(value ? 1 : 0, DType::kBool, device, true);
 }
-Value scalar(double value, DType dtype, Device device) {
-  return make_scalar(payload_of(value, dtype), dtype, device, false);
+Value scalar(Number value, DType dtype, Device device) {
+  if (!value.is_integer() || !is_integer(dtype)) {
+    return make_scalar(payload_of(value.floating(), dtype), dtype, device, false);
+  }
+  check_fits("full", value.integer(), dtype);
+  return make_scalar(value.integer(), dtype, device, false);
+}
+
+bool number_fits(const Value& x, DType dtype) {
+  const bool is_number = x->family() == Family::kScalar && x->is_weak() && is_integer(x.dtype());
+  return !is_number || vkml::fits(x->attributes()[0], dtype);
+}
+
+Value cast_operand(const char* op, const Value& x, DType dtype) {
+  if (!number_fits(x, dtype)) check_fits(op, x->attributes()[0], dtype);
+  return cast(x, dtype);
 }
 
 Value scalar_on(const Value& number, Device device) {
@@ -104,7 +118,7 @@ Value cast(const Value& x, DType dtype) {
   return record(kCastOp, {x.node()}, x.shape().extents(), dtype, x.device());
 }
 
-Value full(Axes extents, double value, DType dtype, Device device) {
+Value full(Axes extents, Number value, DType dtype, Device device) {
   return broadcast_to(scalar(value, dtype, device), extents);
 }
 

@@ -2,6 +2,7 @@
 
 #include "record.h"
 #include "vkml/ops/functions.h"
+#include "window_count.h"
 
 namespace vkml::graph {
 namespace {
@@ -140,15 +141,19 @@ Value conv2d(const Value& input_given, const Value& weight_given, const Conv2dPa
   extents.push_back(outputs);
   for (int axis = 0; axis < 2; ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    const std::int64_t window = p.dilation[i] * (weight.shape()[2 + axis] - 1) + 1;
-    const std::int64_t room = input.shape()[2 + axis] + 2 * p.padding[i] - window;
-    if (room < 0 || weight.shape()[2 + axis] == 0) {
+    const std::int64_t kernel = weight.shape()[2 + axis];
+    if (kernel == 0) {
       throw ShapeError(
-          fmt::format("[conv2d] the kernel (extent {} on axis {}) is larger than the "
-                      "padded input: {}",
-                      window, 2 + axis, shapes));
+          fmt::format("[conv2d] the kernel is empty on axis {}: {}", 2 + axis, shapes));
     }
-    extents.push_back(room / p.stride[i] + 1);
+    extents.push_back(window_count(
+        "conv2d", {input.shape()[2 + axis], kernel, p.stride[i], p.padding[i], p.dilation[i]}));
+    if (extents[2 + axis] == 0) {
+      throw ShapeError(
+          fmt::format("[conv2d] the kernel (extent {}, dilation {} on axis {}) is larger than the "
+                      "padded input: {}",
+                      kernel, p.dilation[i], 2 + axis, shapes));
+    }
   }
   return record(kConv2dOp, {input.node(), weight.node()}, extents.span(), dtype, input.device(),
                 attributes_of(p));

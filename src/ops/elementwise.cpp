@@ -359,14 +359,22 @@ Value apply_elementwise(Row which, std::span<const Value> operands) {
     }
     weak = weak && operand_weak;
   }
+  // A comparison has an answer for every number, as in NumPy; elsewhere one past the dtype is an
+  // error.
+  if (row.rule == DTypeRule::kCompare) {
+    for (const Value& operand : operands) {
+      if (!graph::number_fits(operand, promoted)) promoted = DType::kI64;
+    }
+  }
   const DType dtype = operand_dtype(row, promoted);
   graph::SourceList sources;
   Shape shape = operands[0].shape();
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const DType wanted = i < first ? DType::kBool : dtype;
     const Value& operand = operands[i];
-    sources.push_back(operand.dtype() == wanted ? operand.node()
-                                                : graph::cast(operand, wanted).node());
+    sources.push_back(operand.dtype() == wanted
+                          ? operand.node()
+                          : graph::cast_operand(row.name, operand, wanted).node());
   }
   const DType result = result_dtype(row, dtype);
   bool same = shape.is_contiguous(size_of(result));

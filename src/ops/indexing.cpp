@@ -19,6 +19,14 @@ void scatter_add_rule(const Value& output, const Value& gradient, std::span<Valu
   gradients[0] = gradient;
   gradients[2] = gather(gradient, output->attributes()[0], Value(output->source(1)));
 }
+/// A gather in the name of the operator that a user called, which errors of its indices carry.
+constexpr OpInfo gather_named(const char* name) {
+  return {name, Family::kCore, static_cast<int>(CoreKind::kGather), &gather_rule};
+}
+constexpr OpInfo kGatherOp = gather_named("gather");
+constexpr OpInfo kTakeOps[] = {gather_named("take"), gather_named("index_select"),
+                               gather_named("embedding"), gather_named("getitem")};
+const OpInfo& take_op(TakeName name) { return kTakeOps[static_cast<std::size_t>(name)]; }
 
 // attributes: axis, ScatterKind.
 struct Scattered {
@@ -81,8 +89,6 @@ constexpr OpInfo kReplaceOp{"scatter", Family::kCore, kScatterId, &scatter_repla
 constexpr OpInfo kMultiplyOp{"scatter_prod", Family::kCore, kScatterId, &scatter_multiply_rule};
 constexpr OpInfo kMaxOp{"scatter_amax", Family::kCore, kScatterId, &scatter_extreme_rule};
 constexpr OpInfo kMinOp{"scatter_amin", Family::kCore, kScatterId, &scatter_extreme_rule};
-constexpr OpInfo kGatherOp{"gather", Family::kCore, static_cast<int>(CoreKind::kGather),
-                           &gather_rule};
 constexpr OpInfo kScatterAddOp{"scatter_add", Family::kCore, kScatterId, &scatter_add_rule};
 
 const OpInfo& scatter_op(ops::ScatterKind kind) {
@@ -106,13 +112,17 @@ void check_index(const char* op, const Value& x, int axis, const Value& index) {
   }
 }
 
+Value gather_as(const OpInfo& op, const Value& x, std::int64_t axis, const Value& index) {
+  const int along = normalize_axis(op.name, axis, x.rank());
+  check_index(op.name, x, along, index);
+  return record(op, {x.node(), index.node()}, index.shape().extents(), x.dtype(), x.device(),
+                {along});
+}
+
 }  // namespace
 
 Value gather(const Value& x, std::int64_t axis, const Value& index) {
-  const int along = normalize_axis("gather", axis, x.rank());
-  check_index("gather", x, along, index);
-  return record(kGatherOp, {x.node(), index.node()}, index.shape().extents(), x.dtype(), x.device(),
-                {along});
+  return gather_as(kGatherOp, x, axis, index);
 }
 
 Value scatter(const Value& base, std::int64_t axis, const Value& index, const Value& source,
@@ -139,20 +149,22 @@ Value scatter_add(const Value& base, std::int64_t axis, const Value& index, cons
   return scatter(base, axis, index, source, ops::ScatterKind::kAdd);
 }
 
-Value take(const Value& x, const Value& indices, std::int64_t axis) {
-  const int along = normalize_axis("take", axis, x.rank());
+Value take(const Value& x, const Value& indices, std::int64_t axis, TakeName name) {
+  const OpInfo& op = take_op(name);
+  const int along = normalize_axis(op.name, axis, x.rank());
+  check_same_device(op.name, x, indices);
   if (x.rank() - 1 + indices.rank() > kMaxDims) {
-    throw ShapeError(
-        fmt::format("[take] rank {} exceeds kMaxDims={}", x.rank() - 1 + indices.rank(), kMaxDims));
+    throw ShapeError(fmt::format("[{}] rank {} exceeds kMaxDims={}", op.name,
+                                 x.rank() - 1 + indices.rank(), kMaxDims));
   }
   // A number of its own for every element along the other axes: a view of the flat indices.
   const std::int64_t count = indices->numel();
   ExtentList column;
-  ExtentList wide;
+  ExtentList repeated;
   ExtentList result;
   for (int i = 0; i < x.rank(); ++i) {
     column.push_back(i == along ? count : 1);
-    wide.push_back(i == along ? count : x.shape()[i]);
+    repeated.push_back(i == along ? count : x.shape()[i]);
     if (i != along) {
       result.push_back(x.shape()[i]);
     } else {
@@ -160,15 +172,18 @@ Value take(const Value& x, const Value& indices, std::int64_t axis) {
     }
   }
   if (is_floating(indices.dtype()) || indices.dtype() == DType::kBool) {
-    throw DTypeError(
-        fmt::format("[take] the indices are {}; use int32 or int64", name_of(indices.dtype())));
+    throw DTypeError(fmt::format("[{}] the indices are {}; use int32 or int64", op.name,
+                                 name_of(indices.dtype())));
   }
-  const Value wide_indices = indices.dtype() == DType::kU8 ? cast(indices, DType::kI32) : indices;
   const Value zero = weak_scalar(std::int64_t{0}, x.device());
   const Value extent = weak_scalar(x.shape()[along], x.device());
-  const Value from_start = where(lt(wide_indices, zero), wide_indices + extent, wide_indices);
-  const Value index = broadcast_to(reshape(from_start, column.span()), wide.span());
-  return reshape(gather(x, along, index), result.span());
+  const bool narrow = indices.dtype() == DType::kU8 || !number_fits(extent, indices.dtype());
+  const Value wide = narrow ? cast(indices, extent.dtype()) : indices;
+  // What lies before the start stays as it is, so that the error names the index as it was given.
+  const Value from_end = bitwise_and(lt(wide, zero), ge(wide, neg(extent)));
+  const Value from_start = where(from_end, wide + extent, wide);
+  const Value index = broadcast_to(reshape(from_start, column.span()), repeated.span());
+  return reshape(gather_as(op, x, along, index), result.span());
 }
 
 Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::int64_t exempt) {

@@ -77,7 +77,7 @@ Value cross_entropy_rows(const Value& logits, const Value& target, std::int64_t 
   const Value checked = check_range(kTargetCheck, labels, logits.shape()[axis], ignore_index);
   Value loss;
   {
-    const WithoutGradients scope;
+    const GradientMode without_gradients(false);
     const Rows rows = rows_of(logits, checked, ignore_index);
     const std::int64_t axes[] = {rows.axis};
     const Value top = max(rows.logits, axes, true);

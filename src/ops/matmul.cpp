@@ -23,12 +23,28 @@ MatmulPrecision precision_of(const Attributes& attributes) {
                                 : static_cast<MatmulPrecision>(attributes[0]);
 }
 
+/// Whether columns lie densely and rows do not.
+bool is_transposed(const Value& matrix) {
+  const auto element = static_cast<std::int64_t>(size_of(matrix.dtype()));
+  const int rank = matrix.rank();
+  return matrix.shape().stride(rank - 2) == element && matrix.shape().stride(rank - 1) != element;
+}
+
 void matmul_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(0));
   const Value b(output->source(1));
   const MatmulPrecision precision = precision_of(output->attributes());
-  gradients[0] = sum_to(matmul_at(gradient, transpose(b, -1, -2), precision), a.shape());
-  gradients[1] = sum_to(matmul_at(transpose(a, -1, -2), gradient, precision), b.shape());
+  const auto product = [&](const Value& left, const Value& right) {
+    return matmul_at(left, right, precision);
+  };
+  const Value g_t = transpose(gradient, -1, -2);
+  // The gradient of a transposed weight comes out transposed too: dense in the weight's own layout.
+  const Value of_a = is_transposed(a) ? transpose(product(b, g_t), -1, -2)
+                                      : product(gradient, transpose(b, -1, -2));
+  const Value of_b = is_transposed(b) ? transpose(product(g_t, a), -1, -2)
+                                      : product(transpose(a, -1, -2), gradient);
+  gradients[0] = sum_to(of_a, a.shape());
+  gradients[1] = sum_to(of_b, b.shape());
 }
 constexpr OpInfo kMatmulOp{"matmul", Family::kCore, static_cast<int>(ops::CoreKind::kMatmul),
                            &matmul_gradient};
@@ -61,11 +77,11 @@ bool folds_into_rows(const Value& a, const Value& b) {
 }
 
 Value matmul_at(const Value& left, const Value& right, MatmulPrecision precision) {
-  check_same_device("matmul", left, right);
   if (left.rank() == 0 || right.rank() == 0) {
     throw ShapeError(fmt::format("[matmul] operands need at least one axis: {} @ {}",
                                  left.shape().to_string(), right.shape().to_string()));
   }
+  check_same_device("matmul", left, right);
   const DType dtype = promote(left.dtype(), right.dtype());
   if (dtype == DType::kBool) {
     throw DTypeError("[matmul] takes numbers, not bool. Use a.to(vkml.int32)");

@@ -103,7 +103,7 @@ Value softmax(const Value& x, std::int64_t axis) {
   const ExtentList axes = axes_of(mask, x.rank());
   Value y;
   {
-    const WithoutGradients scope;
+    const GradientMode without_gradients(false);
     const Value wide = as_float("softmax", x);
     if (x->numel() == 0) return x;
     const Value e = exp(wide - max(wide, axes.span(), true));
@@ -117,7 +117,7 @@ Value log_softmax(const Value& x, std::int64_t axis) {
   const ExtentList axes = axes_of(mask, x.rank());
   Value y;
   {
-    const WithoutGradients scope;
+    const GradientMode without_gradients(false);
     const Value wide = as_float("log_softmax", x);
     if (x->numel() == 0) return x;
     const Value shifted = wide - max(wide, axes.span(), true);
@@ -131,7 +131,7 @@ Value logsumexp(const Value& x, Axes given, bool keepdim) {
   const ExtentList axes = axes_of(mask, x.rank());
   Value y;
   {
-    const WithoutGradients scope;
+    const GradientMode without_gradients(false);
     const Value wide = as_float("logsumexp", x);
     const Value shift = finite_shift(wide, axes.span());
     const Value total = log(sum(exp(wide - shift), axes.span(), true)) + shift;
@@ -149,7 +149,7 @@ Value normalize(const Value& x, Axes given, double epsilon) {
   const ExtentList axes = axes_of(mask, x.rank());
   Value y;
   {
-    const WithoutGradients scope;
+    const GradientMode without_gradients(false);
     const Moments moments = moments_of(as_float("normalize", x), axes.span(), epsilon);
     y = cast(moments.centred * moments.inverse_deviation, x.dtype());
   }

@@ -2,6 +2,7 @@
 
 #include "record.h"
 #include "vkml/ops/functions.h"
+#include "window_count.h"
 
 namespace vkml::graph {
 namespace {
@@ -90,6 +91,11 @@ Value average_gradient(const Value& gradient, Axes extents, const Attributes& at
                 attributes);
 }
 
+void check_numbers(const char* op, const Value& x) {
+  if (x.dtype() != DType::kBool) return;
+  throw DTypeError(fmt::format("[{}] takes numbers, not bools. Use x.to(vkml.uint8)", op));
+}
+
 ExtentList pooled_extents(const char* op, const Value& x, const Pool2dParameters& p) {
   if (x.rank() != 4) {
     throw ShapeError(
@@ -98,26 +104,30 @@ ExtentList pooled_extents(const char* op, const Value& x, const Pool2dParameters
   ExtentList extents(x.shape().extents());
   for (int axis = 0; axis < 2; ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    if (p.kernel[i] <= 0 || p.stride[i] <= 0 || p.dilation[i] <= 0 || p.padding[i] < 0 ||
-        p.padding[i] * 2 > p.dilation[i] * (p.kernel[i] - 1) + 1) {
+    const bool positive = p.kernel[i] > 0 && p.stride[i] > 0 && p.dilation[i] > 0;
+    // A window of padding alone has no value: an axis of no elements has no place for it.
+    if (!positive || p.padding[i] < 0 ||
+        window_count(op, {0, p.kernel[i], 1, p.padding[i], p.dilation[i]}) > 1) {
       throw ArgumentError(fmt::format(
           "[{}] kernel {}, stride {}, dilation {} must be positive and padding {} at most half the "
           "kernel",
           op, p.kernel[i], p.stride[i], p.dilation[i], p.padding[i]));
     }
-    const std::int64_t window = p.dilation[i] * (p.kernel[i] - 1) + 1;
-    const std::int64_t room = x.shape()[2 + axis] + 2 * p.padding[i] - window;
-    if (room < 0) {
-      throw ShapeError(fmt::format("[{}] the window (extent {}) is larger than the padded input {}",
-                                   op, window, x.shape().to_string()));
+    extents[2 + axis] = window_count(
+        op, {x.shape()[2 + axis], p.kernel[i], p.stride[i], p.padding[i], p.dilation[i]});
+    if (extents[2 + axis] == 0) {
+      throw ShapeError(
+          fmt::format("[{}] the window (kernel {}, dilation {}) is larger than the padded input {}",
+                      op, p.kernel[i], p.dilation[i], x.shape().to_string()));
     }
-    std::int64_t steps = room / p.stride[i];
+    const std::int64_t room =
+        x.shape()[2 + axis] + 2 * p.padding[i] - p.dilation[i] * (p.kernel[i] - 1) - 1;
     if (p.ceil_mode && room % p.stride[i] != 0) {
       // The last window starts inside the image or the padding before it.
-      const bool starts_inside = (steps + 1) * p.stride[i] < x.shape()[2 + axis] + p.padding[i];
-      steps += starts_inside ? 1 : 0;
+      const bool starts_inside =
+          extents[2 + axis] * p.stride[i] < x.shape()[2 + axis] + p.padding[i];
+      extents[2 + axis] += starts_inside ? 1 : 0;
     }
-    extents[2 + axis] = steps + 1;
   }
   return extents;
 }
@@ -125,10 +135,12 @@ ExtentList pooled_extents(const char* op, const Value& x, const Pool2dParameters
 }  // namespace
 
 Value max_pool2d(const Value& x, const Pool2dParameters& p) {
+  check_numbers("max_pool2d", x);
   return record(kMaxPoolOp, {x.node()}, pooled_extents("max_pool2d", x, p).span(), x.dtype(),
                 x.device(), max_attributes(p));
 }
 Value max_pool2d_indices(const Value& x, const Pool2dParameters& p) {
+  check_numbers("max_pool2d_indices", x);
   return record(kIndicesOp, {x.node()}, pooled_extents("max_pool2d", x, p).span(), DType::kI32,
                 x.device(), max_attributes(p));
 }

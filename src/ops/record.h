@@ -42,18 +42,6 @@ inline Value record(const OpInfo& op, SourceList sources, std::span<const std::i
   return Value(make_node(std::move(spec), std::move(sources)));
 }
 
-/// Builds values whose gradient a rule of its own states (with_gradient).
-class WithoutGradients {
- public:
-  WithoutGradients() : before_(set_grad_enabled(false)) {}
-  ~WithoutGradients() { set_grad_enabled(before_); }
-  WithoutGradients(const WithoutGradients&) = delete;
-  WithoutGradients& operator=(const WithoutGradients&) = delete;
-
- private:
-  bool before_;
-};
-
 /// Extents under construction.
 struct ExtentList {
   std::array<std::int64_t, kMaxDims> values{};

@@ -264,6 +264,7 @@ Value select_index(const Value& x, std::int64_t axis, std::int64_t index) {
   return squeeze(slice(x, selected, resolved, resolved + 1, 1), selected);
 }
 
+bool is_detach(const OpInfo& op) { return &op == &kDetach; }
 Value detach(const Value& x) { return make_view(kDetach, x, x.shape(), 0); }
 
 Value alias(const Value& x, std::uint32_t flags) {

@@ -217,7 +217,10 @@ TEST(Flags, ScalarsHaveValuesOfTheirDtype) {
   const Value half = leaf({1}, {1}, DType::kF16);
   EXPECT_EQ(numbers_of(graph::eq(half * 0.1, leaf({1}, {0.1}, DType::kF16))), Numbers{1});
   EXPECT_EQ(numbers_of(graph::scalar(3e9, DType::kI32, kCpu)), Numbers{2147483647});
-  EXPECT_EQ(numbers_of(graph::scalar(-1, DType::kU8, kCpu)), Numbers{0});
+  EXPECT_EQ(numbers_of(graph::scalar(-1.0, DType::kU8, kCpu)), Numbers{0});
+  EXPECT_EQ(graph::scalar((std::int64_t{1} << 60) + 1, DType::kI64, kCpu)->attributes()[0],
+            (std::int64_t{1} << 60) + 1);
+  EXPECT_THROW(graph::scalar(-1, DType::kU8, kCpu), ArgumentError);
 }
 
 TEST(Backward, EachNodeOnceAndAncestorsOnly) {

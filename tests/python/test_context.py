@@ -91,6 +91,16 @@ def test_eager_mode_by_environment() -> None:
     assert python(code, VKML_EAGER="0") == "False False"
 
 
+@pytest.mark.parametrize(
+    ("value", "is_on"), [("1", True), ("true", True), ("2", True), ("0", False), ("", False)]
+)
+def test_switches_are_on_when_they_hold_anything_but_0(value: str, is_on: bool) -> None:
+    code = "import vkml; print(vkml.devices()[0].name, vkml.is_eager())"
+    name, eager = python(code, VKML_REFERENCE=value, VKML_EAGER=value).rsplit(" ", 1)
+    assert eager == str(is_on)
+    assert ("reference" in name) == is_on
+
+
 def test_fusion_off_by_environment() -> None:
     code = """
 import vkml

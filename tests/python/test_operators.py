@@ -18,6 +18,7 @@ from structural_cases import CASES, Case, conv2d_reference
 # Functions without a value to compare; the file that tests them.
 ELSEWHERE = {
     "test_activations.py": {"prelu"},
+    "test_dlpack.py": {"from_dlpack"},
     "test_keywords.py": {"polygamma"},
     "test_context.py": {
         "from_numpy",

@@ -92,6 +92,34 @@ def test_checkpoint_goes_round(device, tmp_path):
     assert "model.weight" in safetensors.numpy.load_file(path)
 
 
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {1: 1.0, "1": 2.0},
+        {"a.b": 1.0, "a": {"b": 2.0, "b#2": 3.0}, "z": 0},
+        {"a#2": 1.0, "a": {"": 2.0}, "b": [3.0], "b.0": 4.0},
+    ],
+)
+def test_paths_that_collide_are_kept_apart(saved, tmp_path):
+    def with_tensors(value):
+        if isinstance(value, dict):
+            return {key: with_tensors(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [with_tensors(item) for item in value]
+        return vkml.tensor(value) if isinstance(value, float) else value
+
+    def with_numbers(value):
+        if isinstance(value, dict):
+            return {key: with_numbers(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [with_numbers(item) for item in value]
+        return value.item() if isinstance(value, vkml.Tensor) else value
+
+    path = tmp_path / "x.safetensors"
+    vkml.save(with_tensors(saved), path)
+    assert with_numbers(vkml.load(path)) == saved
+
+
 def test_what_cannot_be_saved_is_refused_and_nothing_written(tmp_path):
     path = tmp_path / "x.safetensors"
     for value in ({"a": object()}, {("tuple",): 1}, {"__metadata__": vkml.zeros(1)}):
@@ -214,5 +242,5 @@ def test_missing_file_and_folder(tmp_path):
 def test_rank_above_four_is_refused(tmp_path):
     path = tmp_path / "rank5.safetensors"
     safetensors.numpy.save_file({"x": np.zeros((1, 1, 1, 1, 1), np.float32)}, path)
-    with pytest.raises(vkml.ShapeError, match="rank 5 exceeds kMaxDims=4"):
+    with pytest.raises(vkml.FileError, match="'x': rank 5 exceeds 4"):
         vkml.load(path)

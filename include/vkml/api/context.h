@@ -58,6 +58,8 @@ Device default_device();
 /// Waits for everything submitted to a device (to every device in use).
 void synchronize(Device device);
 void synchronize();
+/// Recorded operations alive now, for tests of memory.
+std::int64_t live_node_count();
 /// Bytes that a device's backend holds.
 std::int64_t allocated_bytes(Device device);
 

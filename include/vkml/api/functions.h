@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vkml/api/tensor.h"
+#include "vkml/core/number.h"
 
 namespace vkml {
 
@@ -17,13 +18,18 @@ namespace vkml {
 #include "vkml/ops/elementwise.def.h"
 
 // Making tensors. The device defaults to default_device().
-Tensor full(const Extents& extents, double value, DType dtype = kDefaultFloat,
+
+/// Every element `value`. Throws ArgumentError for an integer that an integer dtype cannot hold;
+/// floats become integers as in to().
+Tensor full(const Extents& extents, Number value, DType dtype = kDefaultFloat,
             std::optional<Device> device = {});
 Tensor zeros(const Extents& extents, DType dtype = kDefaultFloat,
              std::optional<Device> device = {});
 Tensor ones(const Extents& extents, DType dtype = kDefaultFloat, std::optional<Device> device = {});
-/// start, start + step, ... below stop.
-Tensor arange(double start, double stop, double step, DType dtype,
+/// start, start + step, ... below stop (above it for a negative step). Integers are exact; for an
+/// integer dtype floats are truncated first. Throws ArgumentError for a step of 0, for infinite
+/// bounds, and for elements that the dtype cannot hold.
+Tensor arange(Number start, Number stop, Number step, DType dtype,
               std::optional<Device> device = {});
 Tensor rand(const Extents& extents, DType dtype = kDefaultFloat, std::optional<Device> device = {});
 Tensor randn(const Extents& extents, DType dtype = kDefaultFloat,
@@ -57,7 +63,7 @@ Tensor stack(std::span<const Tensor> parts, std::int64_t axis = 0);
 std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis = 0);
 /// Constant padding, (before, after) for each axis from the first on.
 Tensor pad(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amounts,
-           double value = 0);
+           Number value = 0);
 
 // Reductions; no axes means all.
 Tensor sum(const Tensor& x, const Extents& axes = {}, bool keepdim = false);
@@ -95,6 +101,8 @@ Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
                    const Tensor& source);
 /// Slices of x at `indices` along the axis; negative indices count from the end.
 Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis = 0);
+/// take under PyTorch's name.
+Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& indices);
 Tensor embedding(const Tensor& indices, const Tensor& weight);
 
 Tensor dropout(const Tensor& x, double probability, bool training = true);

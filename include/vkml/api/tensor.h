@@ -116,8 +116,13 @@ class Tensor {
   /// `gradient` defaults to 1 for one element. Submits forward and backward as one graph.
   void backward(const Tensor& gradient = {}, bool retain_graph = false,
                 bool create_graph = false) const;
-  /// The same value, with no gradient to this one.
+  /// The same value, with no gradient to this one. Of a leaf, and of what recorded no gradients, it
+  /// is an alias: assigning through either is seen by both. Of what an operator recorded it is a
+  /// value of its own, which does not keep the record alive.
   Tensor detach() const;
+  /// The value of now, with no gradient to this one: what is assigned later does not reach it, nor
+  /// does what is assigned to it reach this one. Takes memory only once one of both changes.
+  Tensor snapshot() const;
 
   /// Replaces the value: every copy of this tensor sees it, values recorded before keep the old
   /// one. The value must match in shape, dtype and device, and this tensor must be contiguous. A
@@ -128,14 +133,18 @@ class Tensor {
   /// AutogradError on a leaf while gradients are recorded.
   Tensor& update_(const Tensor& value);
 
+  /// update_ with any dtype, any device, and broadcasting to this shape.
+  Tensor& copy_(const Tensor& value);
+
   /// Shows another value from now on, which may have another dtype or device. Values recorded
   /// before keep the old one; a leaf stays a leaf, and drops its gradient. Throws ShapeError, and
   /// AutogradError for what an operator recorded; nothing has changed then.
   Tensor& set_data(const Tensor& value);
 
-  /// A view, with Python's meaning of every part.
+  /// A view, with Python's meaning of every part. Throws IndexError.
   Tensor index(const Index& index) const;
-  /// x[index] = value, with broadcasting.
+  /// x[index] = value, with broadcasting; leading extents of 1 that the window lacks are dropped.
+  /// Throws IndexError, ShapeError, and AutogradError on a leaf while gradients are recorded.
   void index_put_(const Index& index, const Tensor& value);
 
   // Arithmetic with numbers and tensors; the functions are in functions.h.

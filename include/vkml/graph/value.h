@@ -30,6 +30,18 @@ bool grad_enabled();
 /// Sets it for this thread; returns what it was.
 bool set_grad_enabled(bool enabled);
 
+/// Sets it for this thread while it lives.
+class GradientMode {
+ public:
+  explicit GradientMode(bool enabled) : before_(set_grad_enabled(enabled)) {}
+  ~GradientMode() { set_grad_enabled(before_); }
+  GradientMode(const GradientMode&) = delete;
+  GradientMode& operator=(const GradientMode&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// The node's requires_grad flag for an operator with these sources under the current mode.
 bool any_requires_grad(const SourceList& sources);
 

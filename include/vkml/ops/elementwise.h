@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vkml/core/number.h"
 #include "vkml/graph/value.h"
 #include "vkml/ops/scalar_program.h"
 
@@ -113,8 +114,9 @@ namespace vkml::graph {
 Value weak_scalar(double value, Device device);
 Value weak_scalar(std::int64_t value, Device device);
 Value weak_scalar(bool value, Device device);
-/// A number of a given dtype.
-Value scalar(double value, DType dtype, Device device);
+/// A number of a given dtype. Throws ArgumentError for an integer that an integer dtype cannot
+/// hold.
+Value scalar(Number value, DType dtype, Device device);
 /// The same number for another device.
 Value scalar_on(const Value& number, Device device);
 

@@ -21,8 +21,14 @@ using Axes = std::span<const std::int64_t>;
 
 /// Another dtype. Float to integer truncates and saturates, NaN becomes 0; the same dtype is x.
 Value cast(const Value& x, DType dtype);
-/// Every element `value`, without memory of its own until it is needed.
-Value full(Axes extents, double value, DType dtype, Device device);
+/// Whether x is anything but an integer number (weak_scalar) that the integer dtype cannot hold.
+bool number_fits(const Value& x, DType dtype);
+/// cast() for what meets a tensor of `dtype`: an integer number that the dtype cannot hold is an
+/// ArgumentError in the name of `op`, where a tensor's elements wrap.
+Value cast_operand(const char* op, const Value& x, DType dtype);
+/// Every element `value`, without memory of its own until it is needed. Throws ArgumentError for an
+/// integer that an integer dtype cannot hold; floats are converted as cast() does.
+Value full(Axes extents, Number value, DType dtype, Device device);
 Value zeros_like(const Value& x);
 /// The coordinate along `axis` at each element; i32, or i64 past 2^31.
 Value iota(Axes extents, int axis, Device device);
@@ -47,6 +53,8 @@ Value slice(const Value& x, std::int64_t axis, std::optional<std::int64_t> start
 Value select_index(const Value& x, std::int64_t axis, std::int64_t index);
 /// The same storage, with no gradient to x.
 Value detach(const Value& x);
+/// Whether a recorded view is one that detach() or alias() made.
+bool is_detach(const OpInfo& op);
 /// Dense row-major memory; x itself when it has that.
 Value contiguous(const Value& x);
 /// Dense memory of its own, always.
@@ -60,7 +68,7 @@ Value with_gradient(const OpInfo& op, const Value& value, std::span<const Value>
 
 Value concat(std::span<const Value> parts, std::int64_t axis);
 /// Constant padding: (before, after) for each axis.
-Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, double value);
+Value pad(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts, Number value);
 /// A window on a dense base: what a chain of slices, permutations and splits shows of it. Offset
 /// and strides are in elements.
 struct Window {
@@ -147,8 +155,11 @@ Value scatter_add(const Value& base, std::int64_t axis, const Value& index, cons
 /// source.
 Value scatter(const Value& base, std::int64_t axis, const Value& index, const Value& source,
               ops::ScatterKind kind);
+/// Which operator of the user's a take is, for its errors.
+enum class TakeName : std::uint8_t { kTake, kIndexSelect, kEmbedding, kGetItem };
 /// Rows of x along an axis, in the shape of `indices`; negative indices count from the end.
-Value take(const Value& x, const Value& indices, std::int64_t axis);
+Value take(const Value& x, const Value& indices, std::int64_t axis,
+           TakeName name = TakeName::kTake);
 /// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither
 /// `exempt` nor in [0, extent). Elements out of range read as 0.
 Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::int64_t exempt);

@@ -437,7 +437,7 @@ class Module:
         """
         state: dict[str, Tensor] = {} if destination is None else destination
         for name, tensor in self._state_entries(prefix):
-            state[name] = tensor if keep_vars else tensor.detach()
+            state[name] = tensor if keep_vars else tensor.snapshot()
         return state
 
     def _state_entries(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:

@@ -121,7 +121,7 @@ class Optimizer:
         ]
         state = {
             number[id(tensor)]: {
-                name: value.detach() if isinstance(value, Tensor) else value
+                name: value.snapshot() if isinstance(value, Tensor) else value
                 for name, value in entries.items()
             }
             for tensor, entries in self.state.items()

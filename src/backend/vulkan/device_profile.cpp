@@ -320,6 +320,7 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
   traits.has_int16 = features.shaderInt16;
   traits.has_float16 = chain.small_types.shaderFloat16;
   traits.has_int8 = chain.small_types.shaderInt8;
+  traits.keeps_special_values = float_controls.shaderSignedZeroInfNanPreserveFloat32;
   constexpr auto kAll = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;  // 16 bits alone may be set
   traits.has_half_conversions =
       traits.has_float16 && float_controls.denormBehaviorIndependence == kAll &&

@@ -20,6 +20,7 @@ struct DeviceTraits {
   bool has_int64 = false, has_float64 = false;
   bool has_float16 = false, has_int8 = false, has_int16 = false;
   bool has_storage8 = false, has_storage16 = false;
+  bool keeps_special_values = false;  // of f32: the compiler may not assume that there is no NaN
   bool has_half_conversions = false;  // f32 to f16 and back, rounded to nearest, with subnormals
   bool has_subgroup_arithmetic = false;
   // Matrix units: a subgroup multiplies 16 x 16 matrices of f16 or bf16 and sums in f32.
@@ -58,9 +59,9 @@ struct Dispatch {
   std::vector<std::uint32_t> constants;
 };
 
-/// The status word is two u32: the failing site + 1 (0: none; set once, by compare-exchange), and
-/// the low 32 bits of the offending index.
-inline constexpr std::uint32_t kStatusBytes = 8;
+/// The status word is three u32: the failing site + 1 (0: none; set once, by compare-exchange),
+/// then the low and the high half of the offending index.
+inline constexpr std::uint32_t kStatusBytes = 12;
 
 /// Run-time scalars lie in one buffer, 8 bytes each, in the order of ExecutionGraph::scalars.
 inline constexpr std::uint32_t kScalarBytes = 8;

@@ -1,32 +1,16 @@
 #include "environment.h"
 
-#include <cstdlib>
-#include <string_view>
-
+#include "vkml/core/environment.h"
 #include "vkml/core/error.h"
 
 namespace vkml::vulkan {
 
-namespace {
-
-std::string_view read(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string_view() : std::string_view(value);
-}
-
-bool is_set(const char* name) {
-  const std::string_view value = read(name);
-  return !value.empty() && value != "0";
-}
-
-}  // namespace
-
-bool env_min_spec() { return is_set("VKML_MIN_SPEC"); }
-bool env_validation() { return is_set("VKML_VALIDATION"); }
-bool env_debug() { return is_set("VKML_DEBUG"); }
+bool env_min_spec() { return environment_switch("VKML_MIN_SPEC"); }
+bool env_validation() { return environment_switch("VKML_VALIDATION"); }
+bool env_debug() { return environment_switch("VKML_DEBUG"); }
 
 std::string env_buffers() {
-  const std::string value(read("VKML_VULKAN_BUFFERS"));
+  const std::string value = environment_text("VKML_VULKAN_BUFFERS");
   if (!value.empty() && value != "addresses" && value != "descriptors") {
     throw ArgumentError("VKML_VULKAN_BUFFERS=" + value +
                         " is not known. Use addresses or descriptors");
@@ -35,12 +19,15 @@ std::string env_buffers() {
 }
 
 std::string env_cache_directory() {
-  if (const auto path = read("VKML_CACHE_DIR"); !path.empty()) return std::string(path);
+  if (const std::string path = environment_text("VKML_CACHE_DIR"); !path.empty()) return path;
 #ifdef _WIN32
-  if (const auto path = read("LOCALAPPDATA"); !path.empty()) return std::string(path) + "/vkml";
+  if (const std::string path = environment_text("LOCALAPPDATA"); !path.empty())
+    return path + "/vkml";
 #else
-  if (const auto path = read("XDG_CACHE_HOME"); !path.empty()) return std::string(path) + "/vkml";
-  if (const auto path = read("HOME"); !path.empty()) return std::string(path) + "/.cache/vkml";
+  if (const std::string path = environment_text("XDG_CACHE_HOME"); !path.empty())
+    return path + "/vkml";
+  if (const std::string path = environment_text("HOME"); !path.empty())
+    return path + "/.cache/vkml";
 #endif
   return {};
 }

@@ -9,7 +9,7 @@ namespace vkml::vulkan {
 bool env_min_spec();
 /// VKML_VALIDATION=1: turn on the Khronos validation layer and print what it says.
 bool env_validation();
-/// VKML_DEBUG set to a positive number: say what is ignored silently otherwise.
+/// VKML_DEBUG: say what is ignored silently otherwise.
 bool env_debug();
 /// VKML_VULKAN_BUFFERS=addresses|descriptors: how kernels reach buffers; empty: the default.
 std::string env_buffers();

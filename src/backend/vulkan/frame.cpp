@@ -42,8 +42,7 @@ void Frame::begin(std::size_t scalars, std::uint32_t sets, std::uint32_t descrip
     control_ = control_pool_.allocate(std::max<std::uint64_t>(control_bytes, 4096));
     context_.queue().wait(control_->last_use);  // the host writes it now
   }
-  status()[0] = 0;
-  status()[1] = 0;
+  std::fill_n(status(), kStatusBytes / sizeof(std::uint32_t), 0);
 
   if (sets > max_sets_ || descriptors > max_descriptors_) {
     vk.DestroyDescriptorPool(context_.device(), descriptors_, nullptr);

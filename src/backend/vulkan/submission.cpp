@@ -13,7 +13,8 @@ namespace {
 std::string read_failure(const StatusReport& report) {
   const std::uint32_t site_number = report.words[0];
   if (site_number == 0) return {};
-  const auto index = static_cast<std::int32_t>(report.words[1]);
+  const std::uint64_t high = report.words[2];
+  const auto index = static_cast<std::int64_t>(high << 32 | report.words[1]);
   if (site_number > report.sites->size()) {
     return fmt::format("[vulkan] index {} is out of bounds", index);
   }

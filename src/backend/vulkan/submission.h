@@ -14,7 +14,7 @@
 
 namespace vkml::vulkan {
 
-/// Where a submission reports a bad index: two words of mapped memory, and what they mean.
+/// Where a submission reports a bad index: three words of mapped memory, and what they mean.
 struct StatusReport {
   VkBuffer buffer = VK_NULL_HANDLE;
   std::uint64_t offset = 0;

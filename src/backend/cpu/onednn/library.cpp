@@ -6,11 +6,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string>
 
 #include "threads.h"
+#include "vkml/core/environment.h"
 #include "vkml/core/error.h"
 
 namespace vkml::cpu::onednn {
@@ -80,10 +81,10 @@ void* open_beside_this_binary() {
 }
 
 void* open_library() {
-  const char* asked = std::getenv("VKML_ONEDNN");
-  if (asked != nullptr && std::strcmp(asked, "0") == 0) return nullptr;
-  if (asked != nullptr && *asked != '\0') {
-    void* handle = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+  const std::string asked = environment_text("VKML_ONEDNN");
+  if (asked == "0") return nullptr;
+  if (!asked.empty()) {
+    void* handle = dlopen(asked.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       throw FileError(
           fmt::format("[cpu] VKML_ONEDNN names a library that does not open: {}", dlerror()));

@@ -72,6 +72,7 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
   const dispatch::Kernel& kernel = context.kernel;
   if (traits().use_addresses) builder_.module().use_physical_addresses();
   if (traits().has_half_conversions) builder_.use_half_conversions();
+  if (traits().keeps_special_values) builder_.keep_special_values();
   const auto declare = [&](const std::vector<dispatch::Operand>& operands, bool writes) {
     for (const dispatch::Operand& operand : operands) {
       add_buffer({BufferUse::Kind::kPlanBuffer, operand.buffer,
@@ -354,7 +355,12 @@ void Shader::report_bad_index(int site, Value index) {
                                             relaxed, site_codes_.at(site).id, builder_.u32(0).id});
   const Value previous{&builder_, old, kWord, false, 0};
   builder_.if_then(equal(previous, 0), [&] {
+    const bool is_wide = index.type.scalar == spirv::Scalar::kInt64;
+    const Value high = is_wide ? builder_.widen(index >> 32, spirv::Scalar::kInt32)
+                               : builder_.select(signed_less(index, builder_.u32(0)),
+                                                 builder_.u32(~0u), builder_.u32(0));
     store(base, kWord, first + 1, builder_.widen(index, spirv::Scalar::kInt32));
+    store(base, kWord, first + 2, high);
   });
 }
 

@@ -36,6 +36,12 @@ void Builder::use_half_conversions() {
   module_.require_mode(spv::ExecutionMode::SignedZeroInfNanPreserve, kWidth);
 }
 
+void Builder::keep_special_values() {
+  module_.require_extension("SPV_KHR_float_controls");
+  module_.require(spv::Capability::SignedZeroInfNanPreserve);
+  module_.require_mode(spv::ExecutionMode::SignedZeroInfNanPreserve, 32);
+}
+
 Value Builder::constant(Type type, std::uint64_t bits) {
   return {this, module_.constant(type, bits), type, true, bits};
 }

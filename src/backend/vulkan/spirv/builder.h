@@ -79,6 +79,9 @@ class Builder {
   /// Lets conversions between f32 and f16 be the device's: rounded to nearest even, with
   /// subnormals, infinities and NaN, as its float controls promise.
   void use_half_conversions();
+  /// NaN, infinities and the signs of zeros of f32 are kept by every instruction
+  /// (SPV_KHR_float_controls).
+  void keep_special_values();
   bool has_half_conversions() const { return has_half_conversions_; }
 
   // Constants.

@@ -1,0 +1,14 @@
+// The one reader of environment variables. docs/environment.md lists them.
+#pragma once
+
+#include <string>
+
+namespace vkml {
+
+/// The variable's value; empty when it is not set.
+std::string environment_text(const char* name);
+
+/// A switch: on when it holds anything but "0", `fallback` when it is not set or empty.
+bool environment_switch(const char* name, bool fallback = false);
+
+}  // namespace vkml
