@@ -270,6 +270,7 @@ void bind_tensor(nb::module_& m) {
   bind_structure(m, tensor);
   bind_interop(m, tensor);
   bind_dlpack(m, tensor);
+  bind_autograd(m, tensor);
 }
 
 }  // namespace vkml::python
