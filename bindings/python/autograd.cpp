@@ -107,7 +107,8 @@ Tensor apply_with_parameters(ComputationGraph& graph, const std::string& name,
     throw ArgumentError("[apply] the custom operator \"" + name +
                         "\" takes tensors alone; keep parameters in the operator");
   }
-  const nb::object output = nb::module_::import_("vkml").attr(name.c_str())(*operands, **parameters);
+  const nb::object output =
+      nb::module_::import_("vkml").attr(name.c_str())(*operands, **parameters);
   return record(graph, name, operands_from(name.c_str(), operands), nb::cast<Tensor>(output));
 }
 
@@ -128,17 +129,16 @@ void bind_registry(nb::module_& m) {
              const Tensor& output) {
             const std::vector<Tensor> operands = operands_from(self.name.c_str(), inputs);
             nb::list gradients;
-            for (const Value& each : self.op->backward(output_gradient.value(),
-                                                       values_of(operands), output.value())) {
+            for (const Value& each :
+                 self.op->backward(output_gradient.value(), values_of(operands), output.value())) {
               gradients.append(each ? nb::cast(tensor_of(each)) : nb::none());
             }
             return gradients;
           },
           nb::arg("output_gradient"), nb::arg("inputs"), nb::arg("output"),
           "The gradient of each input, or None, from that of the output.")
-      .def("__repr__", [](const BuiltinOperator& self) {
-        return "BuiltinOperator(\"" + self.name + "\")";
-      });
+      .def("__repr__",
+           [](const BuiltinOperator& self) { return "BuiltinOperator(\"" + self.name + "\")"; });
 
   nb::class_<OpRegistry>(m, "OpRegistry", "Operators by name, each with forward and backward.")
       .def(nb::init<>(), "An empty registry.")
@@ -219,7 +219,8 @@ void bind_graph(nb::module_& m) {
             return apply(self, op_name, operands);
           },
           nb::arg("op_name"), nb::arg("inputs"), nb::arg("parameters"),
-          "Runs the registered operator and records the call. Keywords are those of vkML's function "
+          "Runs the registered operator and records the call. Keywords are those of vkML's "
+          "function "
           "of that name.")
       .def_prop_ro(
           "nodes",
@@ -261,6 +262,7 @@ void bind_graph(nb::module_& m) {
 }  // namespace
 
 void bind_autograd(nb::module_& m, nb::class_<Tensor>& tensor) {
+  share_interpreter();
   bind_registry(m);
   bind_graph(m);
   nb::class_<HookHandle>(m, "HookHandle", "Stands for one hook, until it is removed.")
@@ -294,12 +296,11 @@ void bind_autograd(nb::module_& m, nb::class_<Tensor>& tensor) {
          nb::object pullback) {
         const PythonReference function(std::move(pullback));
         const nb::gil_scoped_release release;
-        return with_pullback(name, value, inputs,
-                             [function, name](const Tensor& gradient, const Tensor& output) {
-                               const nb::gil_scoped_acquire held;
-                               return gradients_from(function.get()(gradient, output),
-                                                     name.c_str());
-                             });
+        return with_pullback(
+            name, value, inputs, [function, name](const Tensor& gradient, const Tensor& output) {
+              const nb::gil_scoped_acquire held;
+              return gradients_from(function.get()(gradient, output), name.c_str());
+            });
       },
       nb::arg("name"), nb::arg("value"), nb::arg("inputs"), nb::arg("pullback"));
   m.def("_pin", &pin, nb::arg("tensor"));

@@ -1,7 +1,15 @@
 #include "python_reference.h"
 
+#include <functional>
 #include <mutex>
 #include <vector>
+
+#include "vkml/dispatch/device_mutex.h"
+
+#ifdef Py_LIMITED_API
+// Exported by every CPython, and declared only outside the limited API.
+extern "C" int PyGILState_Check(void);
+#endif
 
 namespace vkml::python {
 namespace {
@@ -29,7 +37,20 @@ int drop_now(void*) {
   return 0;
 }
 
+/// A thread that waits for a device must not keep the interpreter from the thread that owns it,
+/// whose backward pass may have come to a Python function.
+void wait_without_interpreter(const std::function<void()>& wait) {
+  if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) {
+    wait();
+    return;
+  }
+  const nb::gil_scoped_release release;
+  wait();
+}
+
 }  // namespace
+
+void share_interpreter() { dispatch::set_blocking_wait(&wait_without_interpreter); }
 
 void drop_later(PyObject* object) {
   // An interpreter that is gone has taken its objects along.

@@ -12,6 +12,9 @@
 
 namespace vkml::python {
 
+/// Lets threads that wait for a device do so without the interpreter's lock.
+void share_interpreter();
+
 /// Takes over one reference; from any thread, with or without the interpreter's lock.
 void drop_later(PyObject* object);
 

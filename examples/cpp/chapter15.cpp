@@ -60,9 +60,10 @@ void print_nodes(const ComputationGraph& graph) {
   const std::vector<GraphNode> nodes = graph.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const GraphNode& node = nodes[i];
-    std::printf("GraphNode #%zu: op_name=%s, inputs=[%s=%.1f, %s=%.1f], output=%s=%.1f, grad=%.1f\n",
-                i, node.op_name.c_str(), inputs[i][0], number(node.inputs[0]), inputs[i][1],
-                number(node.inputs[1]), outputs[i], number(node.output), number(node.grad));
+    std::printf(
+        "GraphNode #%zu: op_name=%s, inputs=[%s=%.1f, %s=%.1f], output=%s=%.1f, grad=%.1f\n", i,
+        node.op_name.c_str(), inputs[i][0], number(node.inputs[0]), inputs[i][1],
+        number(node.inputs[1]), outputs[i], number(node.output), number(node.grad));
   }
 }
 
@@ -162,7 +163,8 @@ void question_1() {
 }
 
 void question_2() {
-  std::printf("\nQuestion 2  Both operands frozen: no input asks for a gradient, so nothing is kept\n");
+  std::printf(
+      "\nQuestion 2  Both operands frozen: no input asks for a gradient, so nothing is kept\n");
   print_gating("x, y [requires_grad=false]", frozen(3), frozen(4));
 }
 
@@ -181,7 +183,8 @@ void question_3() {
 }
 
 void question_4() {
-  std::printf("\nQuestion 4  get(\"relu\") before relu is registered: the same error in every build\n");
+  std::printf(
+      "\nQuestion 4  get(\"relu\") before relu is registered: the same error in every build\n");
   OpRegistry registry;
   registry.register_op("mul", default_registry()->get("mul"));
   look_up(registry, "relu");

@@ -80,9 +80,8 @@ int grad_fn_index(const Tensor& tensor) { return autograd::grad_fn_index(tensor.
 
 Tensor with_pullback(const std::string& name, const Tensor& value, std::span<const Tensor> inputs,
                      TensorPullback pullback) {
-  const auto on_values = [pullback = std::move(pullback)](const Value& gradient,
-                                                          std::span<const Value>,
-                                                          const Value& output) {
+  const auto on_values = [pullback = std::move(pullback)](
+                             const Value& gradient, std::span<const Value>, const Value& output) {
     std::vector<Value> gradients;
     for (const Tensor& each : pullback(Tensor(gradient), Tensor(output))) {
       gradients.push_back(each.is_defined() ? each.value() : Value());

@@ -86,9 +86,8 @@ std::vector<Value> on_one_device(std::span<const Value> inputs) {
 }
 
 bool needs_gradient(std::span<const Value> inputs) {
-  return graph::grad_enabled() && std::ranges::any_of(inputs, [](const Value& input) {
-           return input->requires_grad();
-         });
+  return graph::grad_enabled() &&
+         std::ranges::any_of(inputs, [](const Value& input) { return input->requires_grad(); });
 }
 
 }  // namespace
@@ -100,8 +99,8 @@ Value with_pullback(const std::string& name, const Value& value, std::span<const
                               std::make_shared<PullbackFunction>(std::move(pullback)));
 }
 
-Value attach_gradient(const std::string& name, const OperatorPtr& op,
-                      std::span<const Value> inputs, const Value& output) {
+Value attach_gradient(const std::string& name, const OperatorPtr& op, std::span<const Value> inputs,
+                      const Value& output) {
   if (!is_floating(output.dtype())) return output;
   if (op->records_gradients() && output->requires_grad()) return output;
   const auto pullback = [op](const Value& gradient, std::span<const Value> operands,

@@ -88,8 +88,8 @@ class ExpressionOperator final : public Differentiable {
       }
     }
     const Value repeated = forward(stand_ins);
-    const bool same_parameters = &repeated->op() != &output->op() ||
-                                 repeated->attributes() == output->attributes();
+    const bool same_parameters =
+        &repeated->op() != &output->op() || repeated->attributes() == output->attributes();
     if (!same_parameters || !repeated.shape().same_extents(output.shape())) {
       throw AutogradError(
           fmt::format("[{}] the output has parameters of its own and no record of gradients. "
@@ -140,17 +140,17 @@ void add_structural_families(OpRegistry& registry) {
   const auto last_axis = [&](const char* name, Value (*function)(const Value&, std::int64_t)) {
     add_operator(registry, name, 1, [function](Inputs inputs) { return function(inputs[0], -1); });
   };
-  for (const auto& [name, function] : std::initializer_list<std::pair<const char*, Reduction>>{
-           {"sum", &graph::sum},
-           {"mean", &graph::mean},
-           {"prod", &graph::prod},
-           {"max", &graph::max},
-           {"min", &graph::min},
-           {"argmax", &graph::argmax},
-           {"argmin", &graph::argmin},
-           {"any", &graph::any},
-           {"all", &graph::all},
-           {"logsumexp", &graph::logsumexp}}) {
+  for (const auto& [name, function] :
+       std::initializer_list<std::pair<const char*, Reduction>>{{"sum", &graph::sum},
+                                                                {"mean", &graph::mean},
+                                                                {"prod", &graph::prod},
+                                                                {"max", &graph::max},
+                                                                {"min", &graph::min},
+                                                                {"argmax", &graph::argmax},
+                                                                {"argmin", &graph::argmin},
+                                                                {"any", &graph::any},
+                                                                {"all", &graph::all},
+                                                                {"logsumexp", &graph::logsumexp}}) {
     reduction(name, function);
   }
   last_axis("softmax", &graph::softmax);
@@ -172,10 +172,10 @@ void add_structural_families(OpRegistry& registry) {
   add_operator(registry, "take", 2,
                [](Inputs inputs) { return graph::take(inputs[0], inputs[1], 0); });
   // What has no defaults can be recorded, not applied.
-  for (const char* name : {"reshape", "permute", "transpose", "squeeze", "unsqueeze", "flatten",
-                           "broadcast_to", "slice", "getitem", "pad", "cast", "stack", "gather",
-                           "scatter_add", "embedding", "dropout", "normalize", "layer_norm",
-                           "cross_entropy"}) {
+  for (const char* name :
+       {"reshape", "permute", "transpose", "squeeze", "unsqueeze", "flatten", "broadcast_to",
+        "slice", "getitem", "pad", "cast", "stack", "gather", "scatter_add", "embedding", "dropout",
+        "normalize", "layer_norm", "cross_entropy"}) {
     add_operator(registry, name, kAnyArity, nullptr);
   }
 }

@@ -48,10 +48,8 @@ OperatorPtr OpRegistry::get(std::string_view name) const {
         "[OpRegistry] Unregistered op \"{}\": the registry is empty. Add it with register_op",
         name));
   }
-  const auto nearest =
-      std::ranges::min_element(operators_, {}, [&](const auto& entry) {
-        return edit_distance(name, entry.first);
-      });
+  const auto nearest = std::ranges::min_element(
+      operators_, {}, [&](const auto& entry) { return edit_distance(name, entry.first); });
   throw UnregisteredOpError(
       fmt::format("[OpRegistry] Unregistered op \"{}\". Did you mean \"{}\"? New operators are "
                   "added with register_op",

@@ -59,8 +59,7 @@ Value another_node(const Value& value) {
 }
 
 std::string describe(const Value& value, int position) {
-  const std::string shown =
-      fmt::format("{}{}", name_of(value.dtype()), value.shape().to_string());
+  const std::string shown = fmt::format("{}{}", name_of(value.dtype()), value.shape().to_string());
   return position < 0 ? shown : fmt::format("#{}: {}", position, shown);
 }
 
@@ -137,10 +136,9 @@ void ComputationGraph::backward(const Value& output, const Value& gradient, bool
       gradient ? graph::cast(gradient, output.dtype())
                : graph::full(output.shape().extents(), 1, output.dtype(), output.device());
   std::vector<std::pair<NodePtr, Value>> arrived;
-  const BackwardPass pass =
-      autograd::backward(output, seed, create_graph, [&](const NodePtr& node, const Value& sum) {
-        arrived.emplace_back(node, sum);
-      });
+  const BackwardPass pass = autograd::backward(
+      output, seed, create_graph,
+      [&](const NodePtr& node, const Value& sum) { arrived.emplace_back(node, sum); });
   {
     const std::scoped_lock lock(mutex_);
     for (GraphNode& node : nodes_) node.grad = graph::zeros_like(node.output);

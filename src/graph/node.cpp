@@ -37,8 +37,8 @@ void drop(SourceList& sources, NodePtr& view_src) {
   teardown = nullptr;
 }
 
-/// Guards the release of a view's edge against threads that record another view of it, and the first
-/// hook against another.
+/// Guards the release of a view's edge against threads that record another view of it, and the
+/// first hook against another.
 std::mutex& edge_mutex(const Node* node) {
   static std::array<std::mutex, 64> mutexes;
   return mutexes[reinterpret_cast<std::uintptr_t>(node) / sizeof(Node) % mutexes.size()];

@@ -49,12 +49,12 @@ std::vector<int> topological_backward_order(const autograd::ComputationGraph& gr
 /// The position of the node that made a tensor, in the living record that recorded it last, or -1.
 int grad_fn_index(const Tensor& tensor);
 
-using TensorPullback = std::function<std::vector<Tensor>(const Tensor& output_gradient,
-                                                         const Tensor& output)>;
+using TensorPullback =
+    std::function<std::vector<Tensor>(const Tensor& output_gradient, const Tensor& output)>;
 
 /// A custom gradient for one call: `value`, computed with gradients off, as a tensor whose gradient
-/// goes to `inputs`. The pullback gives one gradient for each input, with its shape, or an undefined
-/// tensor.
+/// goes to `inputs`. The pullback gives one gradient for each input, with its shape, or an
+/// undefined tensor.
 Tensor with_pullback(const std::string& name, const Tensor& value, std::span<const Tensor> inputs,
                      TensorPullback pullback);
 

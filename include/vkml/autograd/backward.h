@@ -23,7 +23,8 @@ using GradientObserver =
 
 /// Walks from `output`, over its ancestors only, each once, and applies hooks and gradient rules.
 /// `gradient` has output's shape and dtype. With `create_graph` the gradients record gradients of
-/// their own. Throws AutogradError when output requires no gradient or a visited node's sources were released.
+/// their own. Throws AutogradError when output requires no gradient or a visited node's sources
+/// were released.
 BackwardPass backward(const graph::Value& output, const graph::Value& gradient, bool create_graph,
                       const GradientObserver& observe = {});
 

@@ -79,9 +79,9 @@ graph::Value attach_gradient(const std::string& name, const OperatorPtr& op,
 
 /// The gradients of the inputs, one each, from the gradient of the output: Differentiable::backward
 /// of a single call.
-using Pullback = std::function<std::vector<graph::Value>(
-    const graph::Value& output_gradient, std::span<const graph::Value> inputs,
-    const graph::Value& output)>;
+using Pullback = std::function<std::vector<graph::Value>(const graph::Value& output_gradient,
+                                                         std::span<const graph::Value> inputs,
+                                                         const graph::Value& output)>;
 
 /// `value` as a node of its own named `name`, whose gradient goes to `inputs` by `pullback`;
 /// `value` itself when none of them requires one.

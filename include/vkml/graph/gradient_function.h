@@ -1,5 +1,5 @@
-// What users add to the gradient rules of the table: the rule of a custom operator's node, and hooks
-// on the gradient of a value.
+// What users add to the gradient rules of the table: the rule of a custom operator's node, and
+// hooks on the gradient of a value.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,8 @@ class GradientSink {
   virtual ~GradientSink() = default;
   /// Adds a gradient of the leaf's shape and dtype.
   virtual void accumulate(const Value& gradient) = 0;
-  /// What looks at the leaf's gradient first. Here, and not on a node, since a leaf that is assigned
-  /// to has a new node.
+  /// What looks at the leaf's gradient first. Here, and not on a node, since a leaf that is
+  /// assigned to has a new node.
   const std::shared_ptr<GradientHooks>& hooks() const { return hooks_; }
 
  private:

@@ -69,10 +69,10 @@ class Function:
 
         y = Square.apply(x)
 
-    `forward` runs with gradients off and returns a tensor or a tuple of tensors. `backward` gets one
-    gradient for each of them (zeros where none arrived) and returns one for each argument of
-    `forward`, None for what has none. Written with vkML's functions, both are fused, and `backward`
-    can be differentiated again.
+    `forward` runs with gradients off and returns a tensor or a tuple of tensors. `backward` gets
+    one gradient for each of them (zeros where none arrived) and returns one for each argument of
+    `forward`, None for what has none. Written with vkML's functions, both are fused, and
+    `backward` can be differentiated again.
     """
 
     @staticmethod
