@@ -19,11 +19,10 @@ using autograd::GraphNode;
 using autograd::OperatorPtr;
 using autograd::OpRegistry;
 using graph::Value;
-using Release = nb::call_guard<nb::gil_scoped_release>;
 
-nb::list list_of(std::span<const Value> values) {
-  nb::list tensors;
-  for (const Value& value : values) tensors.append(tensor_of(value));
+std::vector<Tensor> tensors_of(std::span<const Value> values) {
+  std::vector<Tensor> tensors;
+  for (const Value& value : values) tensors.push_back(tensor_of(value));
   return tensors;
 }
 
@@ -52,7 +51,7 @@ class PythonOperator final : public autograd::Differentiable {
 
   Value forward(std::span<const Value> inputs) const override {
     const nb::gil_scoped_acquire held;
-    const nb::object result = object_.get().attr("forward")(list_of(inputs));
+    const nb::object result = object_.get().attr("forward")(tensors_of(inputs));
     return result.is_none() ? Value() : operand_from(result, "forward").value();
   }
 
@@ -60,7 +59,7 @@ class PythonOperator final : public autograd::Differentiable {
                               const Value& output) const override {
     const nb::gil_scoped_acquire held;
     const nb::object result = object_.get().attr("backward")(tensor_of(output_gradient),
-                                                             list_of(inputs), tensor_of(output));
+                                                             tensors_of(inputs), tensor_of(output));
     std::vector<Value> gradients;
     for (const Tensor& each : gradients_from(result, "backward")) {
       gradients.push_back(each.is_defined() ? each.value() : Value());
@@ -128,10 +127,10 @@ void bind_registry(nb::module_& m) {
           [](const BuiltinOperator& self, const Tensor& output_gradient, nb::handle inputs,
              const Tensor& output) {
             const std::vector<Tensor> operands = operands_from(self.name.c_str(), inputs);
-            nb::list gradients;
+            std::vector<std::optional<Tensor>> gradients;
             for (const Value& each :
                  self.op->backward(output_gradient.value(), values_of(operands), output.value())) {
-              gradients.append(each ? nb::cast(tensor_of(each)) : nb::none());
+              gradients.push_back(each ? std::optional(tensor_of(each)) : std::nullopt);
             }
             return gradients;
           },
@@ -172,7 +171,7 @@ void bind_graph(nb::module_& m) {
   nb::class_<GraphNode>(m, "GraphNode", "One recorded call of an operator.")
       .def_ro("op_name", &GraphNode::op_name, "The operator's name.")
       .def_prop_ro(
-          "inputs", [](const GraphNode& node) { return list_of(node.inputs); },
+          "inputs", [](const GraphNode& node) { return tensors_of(node.inputs); },
           "The tensors it was called with.")
       .def_prop_ro(
           "output", [](const GraphNode& node) { return tensor_of(node.output); },
@@ -222,14 +221,7 @@ void bind_graph(nb::module_& m) {
           "Runs the registered operator and records the call. Keywords are those of vkML's "
           "function "
           "of that name.")
-      .def_prop_ro(
-          "nodes",
-          [](const ComputationGraph& self) {
-            nb::list nodes;
-            for (const GraphNode& node : self.nodes()) nodes.append(node);
-            return nodes;
-          },
-          "The nodes so far, as a list.")
+      .def_prop_ro("nodes", &ComputationGraph::nodes, "The nodes so far, as a list.")
       .def(
           "grad_fn_index",
           [](const ComputationGraph& self, const Tensor& tensor) {

@@ -1,5 +1,6 @@
 // vkML's own operators under their names. Their nodes know their gradients; backward() here serves
-// those who ask an operator by itself.
+// those who ask an operator by itself. An output that was computed with gradients on may have any
+// parameters (sum along one axis); one without that history is what forward() gives.
 
 #include <fmt/format.h>
 

@@ -198,6 +198,31 @@ def test_built_in_operators_by_themselves(name, device):
         np.testing.assert_array_max_ulp(gradient.numpy(), tensor.grad.numpy(), 4)
 
 
+def test_built_in_gradients_can_be_differentiated(device):
+    x, y = leaf(3.0, device), leaf(2.0, device)
+    div = registry.get("div")
+    in_x, in_y = div.backward(vkml.tensor(1.0), [x, y], div.forward([x, y]))
+    assert (in_x.item(), in_y.item()) == (0.5, -0.75)
+    assert [g.item() for g in vkml.grad(in_y, [x, y])] == [-0.25, 0.75]
+    # The same value twice: each operand has its own gradient.
+    mul = registry.get("matmul")
+    row = vkml.tensor([3.0], device=device, requires_grad=True)
+    first, second = mul.backward(vkml.tensor(1.0), [row, row], mul.forward([row, row]))
+    assert (first.tolist(), second.tolist()) == ([3.0], [3.0])
+    assert vkml.grad(first.sum(), [row])[0].tolist() == [1.0]
+
+
+def test_an_output_with_parameters_of_its_own_is_no_silent_error(device):
+    x = vkml.tensor([[1.0, 2.0], [3.0, 4.0]], device=device)
+    with pytest.raises(vkml.AutogradError, match="parameters of its own"):
+        registry.get("mean").backward(vkml.ones(2), [x], vkml.mean(x, dim=0))
+    x.requires_grad_()
+    for name, expected in (("sum", [1.0, 10.0]), ("mean", [0.5, 5.0])):
+        output = getattr(vkml, name)(x, dim=0)
+        (gradient,) = registry.get(name).backward(vkml.tensor([1.0, 10.0]), [x], output)
+        assert gradient.tolist() == [expected, expected]
+
+
 def test_a_custom_operator_everywhere(device):
     own = OpRegistry()
     swish = Swish()

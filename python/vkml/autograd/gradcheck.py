@@ -159,7 +159,7 @@ def _compare(
         results = _differentiable(function(*varied))
         with no_grad():
             return sum(
-                (result * cotangent).sum().item()
+                float((result * cotangent).sum())
                 for result, cotangent in zip(results, cotangents, strict=True)
             )
 
