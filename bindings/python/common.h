@@ -37,6 +37,7 @@ void bind_networks(nb::module_& m);
 void bind_creation(nb::module_& m);
 void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_dlpack(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_autograd(nb::module_& m, nb::class_<Tensor>& tensor);
 
 /// The Python object of a dtype: one object each, so that `x.dtype is vkml.float32`.
 nb::object dtype_object(DType dtype);

@@ -78,6 +78,8 @@ class Stub(ast.NodeTransformer):
                 parameter.annotation = annotations.visit(parameter.annotation)
         if node.args.vararg is not None and node.args.vararg.annotation is None:
             node.args.vararg.annotation = expression("typing.Any")
+        if node.args.kwarg is not None and node.args.kwarg.annotation is None:
+            node.args.kwarg.annotation = expression("typing.Any")
         if is_slot(node):
             parameters[1].annotation = expression("typing.Any")
             node.returns = expression("Tensor")

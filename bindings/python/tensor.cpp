@@ -281,6 +281,7 @@ void bind_tensor(nb::module_& m) {
   bind_random(m, tensor);
   bind_interop(m, tensor);
   bind_dlpack(m, tensor);
+  bind_autograd(m, tensor);
 }
 
 }  // namespace vkml::python

@@ -67,16 +67,24 @@ void check_recorded(const Node& node) {
                   node.op().name));
 }
 
-class GradientModeScope {
- public:
-  explicit GradientModeScope(bool enabled) : before_(graph::set_grad_enabled(enabled)) {}
-  ~GradientModeScope() { graph::set_grad_enabled(before_); }
-  GradientModeScope(const GradientModeScope&) = delete;
-  GradientModeScope& operator=(const GradientModeScope&) = delete;
+/// The gradient after the hooks on it: a leaf's stay with the leaf when it is assigned to.
+Value hooked(const Node& node, const Value& gradient) {
+  const auto sink = node.sink().lock();
+  const auto hooks = sink ? sink->hooks() : node.hooks();
+  return hooks ? hooks->run(gradient) : gradient;
+}
 
- private:
-  bool before_;
-};
+bool has_rule(const Node& node) {
+  return node.gradient_function() != nullptr || node.op().gradient != nullptr;
+}
+
+void apply_rule(const NodePtr& node, const Value& gradient, std::span<Value> gradients) {
+  if (node->gradient_function()) {
+    (*node->gradient_function())(Value(node), gradient, gradients);
+  } else {
+    node->op().gradient(Value(node), gradient, gradients);
+  }
+}
 
 /// Runs the rules of `flow`; `sums[i]` ends as the gradient of flow.nodes[i].
 std::vector<Value> propagate(const Flow& flow, const Value& gradient, const NodeIndex& inputs,
@@ -87,12 +95,15 @@ std::vector<Value> propagate(const Flow& flow, const Value& gradient, const Node
   for (std::size_t i = flow.nodes.size(); i-- > 0;) {
     const NodePtr& node = flow.nodes[i];
     const bool is_output = i + 1 == flow.nodes.size();
-    if (!sums[i] || node->is_gradient_stop() || (!is_output && is_end(*node, inputs))) continue;
+    if (!sums[i]) continue;
+    // Every user has added its part by now.
+    sums[i] = hooked(*node, sums[i]);
+    if (node->is_gradient_stop() || (!is_output && is_end(*node, inputs))) continue;
     check_recorded(*node);
     const auto sources = node->sources();
-    if (sources.empty() || node->op().gradient == nullptr) continue;
+    if (sources.empty() || !has_rule(*node)) continue;
     rules.assign(sources.size(), Value());
-    node->op().gradient(Value(node), sums[i], rules);
+    apply_rule(node, sums[i], rules);
     if (visited != nullptr) visited->push_back(node);
     for (std::size_t k = 0; k < sources.size(); ++k) {
       const int position = rules[k] ? flow.index.find(sources[k].get()) : -1;
@@ -118,16 +129,18 @@ void check_output(const Value& output, const Value& gradient) {
 
 }  // namespace
 
-BackwardPass backward(const Value& output, const Value& gradient, bool create_graph) {
+BackwardPass backward(const Value& output, const Value& gradient, bool create_graph,
+                      const GradientObserver& observe) {
   check_output(output, gradient);
-  const GradientModeScope mode(create_graph);
+  const graph::GradientMode mode(create_graph);
   const NodeIndex no_inputs;
   const Flow flow = flow_to(output.node(), no_inputs);
   BackwardPass pass;
   const std::vector<Value> sums = propagate(flow, gradient, no_inputs, &pass.visited);
   for (std::size_t i = 0; i < flow.nodes.size(); ++i) {
-    if (sums[i] && flow.nodes[i]->is_gradient_stop())
-      pass.leaves.emplace_back(flow.nodes[i], sums[i]);
+    if (!sums[i]) continue;
+    if (flow.nodes[i]->is_gradient_stop()) pass.leaves.emplace_back(flow.nodes[i], sums[i]);
+    if (observe) observe(flow.nodes[i], sums[i]);
   }
   return pass;
 }
@@ -135,7 +148,7 @@ BackwardPass backward(const Value& output, const Value& gradient, bool create_gr
 std::vector<Value> gradients(const Value& output, const Value& gradient,
                              std::span<const Value> inputs, bool create_graph) {
   check_output(output, gradient);
-  const GradientModeScope mode(create_graph);
+  const graph::GradientMode mode(create_graph);
   NodeIndex wanted(inputs.size() + 1);
   for (const Value& input : inputs) {
     if (wanted.find(input.node().get()) < 0) wanted.insert(input.node().get(), 0);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <map>
+#include <mutex>
 #include <new>
 #include <tuple>
 
@@ -41,7 +42,7 @@ void unlock_in_parent() {
 void unlock_in_child() {
   // A recursive mutex knows its owner by the kernel's number, and the child's thread has another
   // one: it cannot unlock what it holds.
-  for (auto& [device, state] : states().by_device) new (&state.mutex) std::recursive_mutex;
+  for (auto& [device, state] : states().by_device) new (&state.mutex) DeviceMutex;
   states().mutex.unlock();
 }
 

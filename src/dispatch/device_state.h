@@ -1,8 +1,6 @@
 // What dispatch keeps for each device: its lock, its plans, its counts.
 #pragma once
 
-#include <mutex>
-
 #include "plan_cache.h"
 #include "vkml/dispatch/executor.h"
 
@@ -10,7 +8,7 @@ namespace vkml::dispatch {
 
 struct DeviceState {
   /// Realising, releasing sources and walking gradients take it.
-  std::recursive_mutex mutex;
+  DeviceMutex mutex;
   PlanCache cache;
   CacheStatistics statistics;
 };

@@ -37,7 +37,8 @@ void drop(SourceList& sources, NodePtr& view_src) {
   teardown = nullptr;
 }
 
-/// Guards the release of a view's edge against threads that record another view of it.
+/// Guards the release of a view's edge against threads that record another view of it, and the
+/// first hook against another.
 std::mutex& edge_mutex(const Node* node) {
   static std::array<std::mutex, 64> mutexes;
   return mutexes[reinterpret_cast<std::uintptr_t>(node) / sizeof(Node) % mutexes.size()];
@@ -54,7 +55,8 @@ Node::Node(NodeSpec&& spec, SourceList&& sources)
       flags_(spec.flags),
       offset_(spec.offset),
       sources_(std::move(sources)),
-      view_src_(std::move(spec.view_src)) {
+      view_src_(std::move(spec.view_src)),
+      gradient_function_(std::move(spec.gradient_function)) {
   std::uint32_t below = 0;
   for (const NodePtr& source : sources_.span()) {
     if (!source->is_computed()) below = std::max(below, source->depth_);
@@ -92,6 +94,19 @@ NodePtr Node::share_view_src() const {
   if (family() != Family::kView && family() != Family::kCustom) return nullptr;
   const std::scoped_lock lock(edge_mutex(this));
   return view_src_;
+}
+
+std::shared_ptr<GradientHooks> Node::make_hooks() {
+  const std::scoped_lock lock(edge_mutex(this));
+  if (!hooks_) hooks_ = std::make_shared<GradientHooks>();
+  flags_.fetch_or(kFlagHooked, std::memory_order_release);
+  return hooks_;
+}
+
+std::shared_ptr<GradientHooks> Node::hooks() const {
+  if (!has(kFlagHooked)) return nullptr;
+  const std::scoped_lock lock(edge_mutex(this));
+  return hooks_;
 }
 
 NodePtr make_node(NodeSpec&& spec, SourceList&& sources) {

@@ -325,12 +325,14 @@ Value view_window(const Value& base, Axes extents, const Window& window) {
 }
 
 Value with_gradient(const OpInfo& op, const Value& value, std::span<const Value> inputs,
-                    const Attributes& attributes) {
+                    const Attributes& attributes,
+                    std::shared_ptr<const GradientFunction> function) {
   SourceList sources{value.node()};
   for (const Value& input : inputs) sources.push_back(input.node());
   NodeSpec spec;
   spec.op = &op;
   spec.attributes = attributes;
+  spec.gradient_function = std::move(function);
   spec.dtype = value.dtype();
   spec.device = value.device();
   spec.shape = value.shape();

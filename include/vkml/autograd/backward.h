@@ -1,6 +1,7 @@
 // Reverse-mode differentiation over the graph that operators recorded.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,10 +17,16 @@ struct BackwardPass {
   std::vector<std::pair<graph::NodePtr, graph::Value>> leaves;
 };
 
-/// Walks from `output`, over its ancestors only, each once, and applies gradient rules. `gradient`
-/// has output's shape and dtype. With `create_graph` the gradients record gradients of their own.
-/// Throws AutogradError when output requires no gradient or a visited node's sources were released.
-BackwardPass backward(const graph::Value& output, const graph::Value& gradient, bool create_graph);
+/// Told of every ancestor that a gradient arrived at, with that gradient, after the pass.
+using GradientObserver =
+    std::function<void(const graph::NodePtr& node, const graph::Value& gradient)>;
+
+/// Walks from `output`, over its ancestors only, each once, and applies hooks and gradient rules.
+/// `gradient` has output's shape and dtype. With `create_graph` the gradients record gradients of
+/// their own. Throws AutogradError when output requires no gradient or a visited node's sources
+/// were released.
+BackwardPass backward(const graph::Value& output, const graph::Value& gradient, bool create_graph,
+                      const GradientObserver& observe = {});
 
 /// Gradients with respect to `inputs`, which may be any nodes of the graph; undefined where output
 /// does not depend on the input.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "vkml/dispatch/device_mutex.h"
 #include "vkml/graph/node.h"
 
 namespace vkml::dispatch {
@@ -34,7 +35,7 @@ class GraphLock {
   explicit GraphLock(Device device);
 
  private:
-  std::vector<std::unique_lock<std::recursive_mutex>> locks_;
+  std::vector<std::unique_lock<DeviceMutex>> locks_;
 };
 
 /// The plan that realize() would run, as text: kernels, buffers, arena, cache hit or miss.

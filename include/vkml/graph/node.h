@@ -14,6 +14,7 @@
 #include "vkml/core/device.h"
 #include "vkml/core/shape.h"
 #include "vkml/core/storage.h"
+#include "vkml/graph/gradient_function.h"
 #include "vkml/graph/op_info.h"
 #include "vkml/graph/source_list.h"
 
@@ -28,6 +29,12 @@ class GradientSink {
   virtual ~GradientSink() = default;
   /// Adds a gradient of the leaf's shape and dtype.
   virtual void accumulate(const Value& gradient) = 0;
+  /// What looks at the leaf's gradient first. Here, and not on a node, since a leaf that is
+  /// assigned to has a new node.
+  const std::shared_ptr<GradientHooks>& hooks() const { return hooks_; }
+
+ private:
+  std::shared_ptr<GradientHooks> hooks_ = std::make_shared<GradientHooks>();
 };
 
 enum NodeFlag : std::uint32_t {
@@ -36,6 +43,7 @@ enum NodeFlag : std::uint32_t {
   kFlagWeak = 1u << 2,          // a Python number: yields to other operands' dtypes
   kFlagGradientStop = 1u << 3,  // an autograd leaf: gradients collect here and go no further
   kFlagReleased = 1u << 4,      // sources were given up by a backward pass
+  kFlagHooked = 1u << 5,        // somebody wants to see the gradient
 };
 
 /// What a new node is made of.
@@ -48,6 +56,7 @@ struct NodeSpec {
   std::int64_t offset = 0;  // of a view: bytes from its root's first element
   NodePtr view_src;         // of a view: the root storage owner
   std::uint32_t flags = 0;
+  std::shared_ptr<const GradientFunction> gradient_function;  // of a custom operator
 };
 
 class Node : public std::enable_shared_from_this<Node> {
@@ -106,6 +115,15 @@ class Node : public std::enable_shared_from_this<Node> {
   const std::weak_ptr<GradientSink>& sink() const { return sink_; }
   void set_sink(std::weak_ptr<GradientSink> sink) { sink_ = std::move(sink); }
 
+  /// The rule of this one node, where its operator has none of its own; else null.
+  const std::shared_ptr<const GradientFunction>& gradient_function() const {
+    return gradient_function_;
+  }
+  /// The hooks on this node's gradient, made on first use.
+  std::shared_ptr<GradientHooks> make_hooks();
+  /// The same, null when nobody asked for any.
+  std::shared_ptr<GradientHooks> hooks() const;
+
  private:
   bool has(std::uint32_t flag) const {
     return (flags_.load(std::memory_order_acquire) & flag) != 0;
@@ -125,6 +143,8 @@ class Node : public std::enable_shared_from_this<Node> {
   NodePtr view_src_;
   StoragePtr storage_;
   std::weak_ptr<GradientSink> sink_;
+  std::shared_ptr<const GradientFunction> gradient_function_;
+  std::shared_ptr<GradientHooks> hooks_;
 };
 
 /// Makes a node from the pool.

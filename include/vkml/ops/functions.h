@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -60,9 +61,10 @@ Value contiguous(const Value& x);
 /// Dense memory of its own, always.
 Value copy(const Value& x);
 /// The same data through `value`, but gradients arrive at `inputs` through the rule of `op`
-/// (family kCustom).
+/// (family kCustom), or through `function` where that has none.
 Value with_gradient(const OpInfo& op, const Value& value, std::span<const Value> inputs,
-                    const Attributes& attributes = {});
+                    const Attributes& attributes = {},
+                    std::shared_ptr<const GradientFunction> function = nullptr);
 
 // --- assembly (assembly.cpp)
 

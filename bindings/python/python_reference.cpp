@@ -1,0 +1,63 @@
+#include "python_reference.h"
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "vkml/dispatch/device_mutex.h"
+
+#ifdef Py_LIMITED_API
+// Exported by every CPython, and declared only outside the limited API.
+extern "C" int PyGILState_Check(void);
+#endif
+
+namespace vkml::python {
+namespace {
+
+struct Dropped {
+  std::mutex mutex;
+  std::vector<PyObject*> objects;
+  bool is_scheduled = false;
+};
+
+Dropped& dropped() {
+  static auto* all = new Dropped;
+  return *all;
+}
+
+/// Runs in the interpreter. Finalizers may drop further objects, so the list is emptied first.
+int drop_now(void*) {
+  std::vector<PyObject*> objects;
+  {
+    const std::scoped_lock lock(dropped().mutex);
+    objects.swap(dropped().objects);
+    dropped().is_scheduled = false;
+  }
+  for (PyObject* object : objects) Py_DECREF(object);
+  return 0;
+}
+
+/// A thread that waits for a device must not keep the interpreter from the thread that owns it,
+/// whose backward pass may have come to a Python function.
+void wait_without_interpreter(const std::function<void()>& wait) {
+  if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) {
+    wait();
+    return;
+  }
+  const nb::gil_scoped_release release;
+  wait();
+}
+
+}  // namespace
+
+void share_interpreter() { dispatch::set_blocking_wait(&wait_without_interpreter); }
+
+void drop_later(PyObject* object) {
+  // An interpreter that is gone has taken its objects along.
+  if (Py_IsInitialized() == 0) return;
+  const std::scoped_lock lock(dropped().mutex);
+  dropped().objects.push_back(object);
+  if (!dropped().is_scheduled) dropped().is_scheduled = Py_AddPendingCall(&drop_now, nullptr) == 0;
+}
+
+}  // namespace vkml::python
