@@ -232,7 +232,10 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        named = {"relu": functional.relu, "gelu": functional.gelu}
+        named: dict[str, Callable[[Tensor], Tensor]] = {
+            "relu": functional.relu,
+            "gelu": functional.gelu,
+        }
         if isinstance(activation, str) and activation not in named:
             raise vkml.ArgumentError(
                 f"[TransformerEncoderLayer] activation is {activation!r}. Pass 'relu', 'gelu' or a "
