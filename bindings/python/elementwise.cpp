@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common.h"
-#include "vkml/ops/elementwise.h"
+#include "vkml/ops/elementwise_row.h"
 
 namespace vkml::python {
 namespace {

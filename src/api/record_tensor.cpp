@@ -11,6 +11,8 @@ Tensor finish(Tensor tensor, const graph::Value& value) {
   const std::uint32_t limit = depth_limit();
   const bool too_deep = limit != 0 && value->depth() > limit && !value->requires_grad();
   if (is_eager() || too_deep) tensor.realize();
+  // A failure belongs to the operator that caused it, on devices that run ahead of the host too.
+  if (is_eager()) tensor.memory().storage->wait();
   return tensor;
 }
 

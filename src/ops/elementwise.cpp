@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "oracle.h"
+#include "record.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/expr.h"
 #include "vkml/ops/functions.h"
@@ -242,16 +243,6 @@ DType result_dtype(const ElementwiseRow& row, DType operands) {
   }
 }
 
-void check_devices(const char* name, std::span<const Value> operands) {
-  for (const Value& operand : operands) {
-    if (operand.device() != operands[0].device()) {
-      throw DeviceError(fmt::format(
-          "[{}] operands are on {} and {}. Move one: vkml.tensor(t.numpy(), device=...)", name,
-          to_string(operands[0].device()), to_string(operand.device())));
-    }
-  }
-}
-
 }  // namespace
 
 std::span<const ElementwiseRow> elementwise_rows() { return kRows; }
@@ -344,7 +335,7 @@ GradientReads gradient_reads(const graph::OpInfo& op) {
 
 Value apply_elementwise(Row which, std::span<const Value> operands) {
   const ElementwiseRow& row = kRows[static_cast<std::size_t>(which)];
-  check_devices(row.name, operands);
+  graph::check_same_device(row.name, operands);
   // A choice's condition takes no part in promotion.
   const std::size_t first = row.rule == DTypeRule::kSelect ? 1 : 0;
   DType promoted = operands[first].dtype();

@@ -19,13 +19,6 @@ ExtentList axes_of(std::int64_t mask, int rank) {
   return axes;
 }
 
-std::int64_t mask_of(const char* op, Axes axes, int rank) {
-  if (axes.empty()) return (std::int64_t{1} << rank) - 1;
-  std::int64_t mask = 0;
-  for (const std::int64_t axis : axes) mask |= std::int64_t{1} << normalize_axis(op, axis, rank);
-  return mask;
-}
-
 DType wide_float(DType dtype) { return size_of(dtype) == 2 ? DType::kF32 : dtype; }
 
 Value as_float(const char* op, const Value& x) {

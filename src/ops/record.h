@@ -18,11 +18,17 @@ inline std::span<const std::int64_t> as_span(std::initializer_list<std::int64_t>
   return {values.begin(), values.size()};
 }
 
+/// Throws DeviceError in the name of `op` unless all operands are on one device.
+inline void check_same_device(const char* op, std::span<const Value> operands) {
+  for (const Value& operand : operands) {
+    if (operand.device() == operands[0].device()) continue;
+    throw DeviceError(fmt::format("[{}] operands are on {} and {}. Move one: x.to(\"{}\")", op,
+                                  to_string(operands[0].device()), to_string(operand.device()),
+                                  to_string(operands[0].device())));
+  }
+}
 inline void check_same_device(const char* op, const Value& a, const Value& b) {
-  if (a.device() == b.device()) return;
-  throw DeviceError(
-      fmt::format("[{}] operands are on {} and {}. Move one: vkml.tensor(t.numpy(), device=...)",
-                  op, to_string(a.device()), to_string(b.device())));
+  check_same_device(op, std::array<Value, 2>{a, b});
 }
 
 /// A node that computes: dense result, gradient recorded when some source asks for one.
@@ -40,6 +46,21 @@ inline Value record(const OpInfo& op, SourceList sources, std::span<const std::i
     spec.flags |= kFlagRequiresGrad;
   }
   return Value(make_node(std::move(spec), std::move(sources)));
+}
+
+/// A bit for each axis; no axes means all. Throws ShapeError in the name of `op` for an axis that
+/// is repeated or not there.
+inline std::int64_t mask_of(const char* op, std::span<const std::int64_t> axes, int rank) {
+  if (axes.empty()) return (std::int64_t{1} << rank) - 1;
+  std::int64_t mask = 0;
+  for (const std::int64_t axis : axes) {
+    const std::int64_t bit = std::int64_t{1} << normalize_axis(op, axis, rank);
+    if ((mask & bit) != 0) {
+      throw ShapeError(fmt::format("[{}] axis {} is repeated in {}", op, axis, to_string(axes)));
+    }
+    mask |= bit;
+  }
+  return mask;
 }
 
 /// Extents under construction.

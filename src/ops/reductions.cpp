@@ -12,19 +12,6 @@ namespace {
 using ops::ReduceKind;
 
 // attributes: mask of reduced axes, whether they stay with extent 1.
-std::int64_t mask_of(const char* op, const Value& x, Axes axes) {
-  if (axes.empty()) return (std::int64_t{1} << x.rank()) - 1;
-  std::int64_t mask = 0;
-  for (const std::int64_t axis : axes) {
-    const std::int64_t bit = std::int64_t{1} << normalize_axis(op, axis, x.rank());
-    if ((mask & bit) != 0) {
-      throw ShapeError(fmt::format("[{}] axis {} is repeated in {}", op, axis, to_string(axes)));
-    }
-    mask |= bit;
-  }
-  return mask;
-}
-
 ExtentList reduced_extents(const Shape& shape, std::int64_t mask, bool keepdim) {
   ExtentList extents;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -108,7 +95,7 @@ constexpr OpInfo kAny{"any", Family::kReduce, static_cast<int>(ReduceKind::kAny)
 constexpr OpInfo kAll{"all", Family::kReduce, static_cast<int>(ReduceKind::kAll), nullptr};
 
 Value reduce(const OpInfo& op, const Value& x, Axes axes, bool keepdim, DType result) {
-  const std::int64_t mask = mask_of(op.name, x, axes);
+  const std::int64_t mask = mask_of(op.name, axes, x.rank());
   return record(op, {x.node()}, reduced_extents(x.shape(), mask, keepdim).span(), result,
                 x.device(), {mask, keepdim ? 1 : 0});
 }
@@ -119,7 +106,7 @@ DType accumulated(DType dtype) {
 
 /// Reductions with no identity refuse empty rows.
 void check_not_empty(const char* op, const Value& x, Axes axes) {
-  const std::int64_t mask = mask_of(op, x, axes);
+  const std::int64_t mask = mask_of(op, axes, x.rank());
   if (reduced_count(x.shape(), mask) == 0) {
     throw ShapeError(fmt::format("[{}] of no elements: shape {}", op, x.shape().to_string()));
   }
@@ -148,7 +135,7 @@ Value mean(const Value& x, Axes axes, bool keepdim) {
   // Halves are summed in f32: 65,536 ones overflow f16.
   const DType result = is_floating(x.dtype()) ? x.dtype() : kDefaultFloat;
   const DType wide = size_of(result) == 2 ? DType::kF32 : result;
-  const std::int64_t count = reduced_count(x.shape(), mask_of("mean", x, axes));
+  const std::int64_t count = reduced_count(x.shape(), mask_of("mean", axes, x.rank()));
   const Value total = sum(cast(x, wide), axes, keepdim);
   return cast(total / static_cast<double>(count), result);
 }

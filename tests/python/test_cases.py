@@ -174,10 +174,7 @@ def test_a_gradient_never_reads_the_new_value(device: object) -> None:
     y = x @ w
     x.assign_(x + 1)
     x.realize()
-    try:
-        y.backward(floats([[1]], device))
-    except vkml.AutogradError:
-        return
+    y.backward(floats([[1]], device))
     assert w.grad.tolist() == [[1], [2]]
 
 

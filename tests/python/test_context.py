@@ -49,8 +49,9 @@ def test_eager_mode_computes_after_every_operator(device: object) -> None:
 @pytest.mark.usefixtures("eager")
 def test_eager_mode_fails_where_the_error_is(device: object) -> None:
     bad = vkml.tensor([5], device=device)
+    x = fresh(device, 3)
     with pytest.raises(vkml.IndexError, match="gather"):
-        vkml.gather(fresh(device, 3), 0, bad).item()
+        vkml.gather(x, 0, bad)
 
 
 def test_eager_mode_gives_the_same_numbers(device: object) -> None:
@@ -186,16 +187,15 @@ def test_realize_computes_several_tensors_as_one_graph(device: object) -> None:
     assert after.hits + after.misses == lookups.hits + lookups.misses + 1
 
 
-def test_synchronize_waits_for_everything(device: object) -> None:
-    x = (fresh(device, 1000) * 2).realize()
-    vkml.synchronize()
-    vkml.synchronize(device)
-    assert x.is_computed
-
-
 def test_seeds() -> None:
     vkml.manual_seed(123)
     assert vkml.initial_seed() == 123
+    first = vkml.rand(8).tolist()
+    assert vkml.rand(8).tolist() != first
+    vkml.manual_seed(123)
+    assert vkml.rand(8).tolist() == first
+    vkml.manual_seed(124)
+    assert vkml.rand(8).tolist() != first
 
 
 def test_devices(device: object) -> None:
@@ -235,13 +235,13 @@ def test_operands_on_two_devices_are_an_error() -> None:
 
 
 def test_memory_returns(device: object) -> None:
-    vkml.synchronize(device)
-    before = vkml.allocated_bytes(device)
-    for _ in range(5):
+    held = []
+    for _ in range(40):
         x = vkml.rand(1000, 1000, device=device).realize()
         del x
-    vkml.synchronize(device)
-    assert vkml.allocated_bytes(device) - before <= 2 * 4_000_000 + (1 << 26)
+        vkml.synchronize(device)
+        held.append(vkml.allocated_bytes(device))
+    assert held[-1] == held[4]
 
 
 def test_gradient_mode_is_of_the_thread() -> None:

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "vkml/core/device.h"
-#include "vkml/ops/functions.h"
+#include "vkml/ops/matmul_precision.h"
 
 namespace vkml {
 

@@ -66,7 +66,9 @@ class Tensor {
   /// Copies f32 values.
   static Tensor from_values(std::span<const float> values, const Extents& extents,
                             Device device = kCpu);
-  /// Shows memory that somebody else owns, without a copy; `owner` is kept until it is unused.
+  /// Shows memory that somebody else owns, without a copy: the element of index 0 lies `offset`
+  /// bytes into the storage, the others at the shape's strides. The storage is held until it is
+  /// unused; its deleter tells the owner.
   static Tensor from_shared(StoragePtr storage, std::int64_t offset, const Shape& shape,
                             DType dtype);
 

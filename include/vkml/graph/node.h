@@ -1,4 +1,5 @@
-// A recorded operation. Immutable, except for its realisation state.
+// A recorded operation. What it computes never changes; its realisation state does, and two
+// counters of the layer above: how many tensors show it, and where a leaf's gradients collect.
 //
 // Two events change a node after construction: bind() gives it memory, mark_computed() says that
 // the memory holds its value. With the second its sources may be released, when no gradient needs

@@ -12,61 +12,11 @@
 
 #include "vkml/core/number.h"
 #include "vkml/graph/value.h"
+#include "vkml/ops/elementwise_row.h"
 #include "vkml/ops/scalar_program.h"
 
 namespace vkml::ops {
 
-/// Which dtypes a row takes, and what it gives.
-enum class DTypeRule : std::uint8_t {
-  kSame,       // operands promoted; the result has their dtype
-  kFloat,      // the same, integers and bools first become the default float
-  kWideFloat,  // the same, but neither f16 nor bf16
-  kCompare,    // operands promoted; bool result
-  kPredicate,  // one operand; bool result
-  kLogical,    // operands become bool; bool result
-  kBits,       // integers and bools
-  kSelect,     // bool, then two promoted operands that give the result
-  kRandom,     // i32 operands; f32 result
-};
-
-inline constexpr int kMaxOperands = 4;
-
-/// Inputs on which the row's bound holds, for tests and documentation.
-struct Domain {
-  double low = -10, high = 10;
-};
-
-/// An operand as Python sees it.
-struct Operand {
-  static constexpr double kRequired = std::numeric_limits<double>::quiet_NaN();  // no default
-
-  const char* name = nullptr;
-  Domain domain;
-  double default_value = kRequired;
-
-  bool is_required() const { return default_value != default_value; }
-};
-
-struct ElementwiseRow {
-  const char* name;
-  const char* documentation;
-  int arity;
-  DTypeRule rule;
-  /// The program for operands of a compute type: kArgument 0 .. arity - 1, one output.
-  void (*record)(ScalarType operands, ScalarProgram& program);
-  graph::GradientRule gradient;  // null: not differentiable
-  /// Independent reference formulas; the integer one is null where the row gives floats or bools.
-  double (*oracle)(const double* operands);
-  std::int64_t (*integer_oracle)(const std::int64_t* operands);
-  /// The formula in f32, where the result depends on which numbers the dtype has; null elsewhere.
-  float (*single_oracle)(const float* operands);
-  double max_ulp;                              // against the oracle in f32 and f64
-  std::array<Operand, kMaxOperands> operands;  // the first `arity` of them
-  std::array<const char*, 2> aliases;          // its other names in Python; null beyond the last
-};
-
-/// All rows; OpInfo::id of an elementwise operator is its index here.
-std::span<const ElementwiseRow> elementwise_rows();
 const ElementwiseRow& row_of(const graph::OpInfo& op);
 /// The program of a row for a compute type, recorded once.
 const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands);
@@ -80,12 +30,6 @@ GradientReads gradient_reads(const graph::OpInfo& op);
 
 /// The type in which an elementwise node computes: that of its (value) operands.
 ScalarType operand_type(const graph::Node& node);
-
-/// The rows, by name.
-enum class Row : int {
-#define VKML_ROW(arity, name, ...) name,
-#include "vkml/ops/elementwise.def.h"
-};
 
 /// Records an elementwise node: promotes, casts, broadcasts. Throws ShapeError, DTypeError and
 /// DeviceError naming the operator.

@@ -13,6 +13,7 @@
 #include "vkml/graph/value.h"
 #include "vkml/ops/core_kind.h"
 #include "vkml/ops/elementwise.h"
+#include "vkml/ops/matmul_precision.h"
 
 namespace vkml::graph {
 
@@ -107,13 +108,6 @@ Value all(const Value& x, Axes axes, bool keepdim);
 Value sum_to(const Value& x, const Shape& shape);
 
 // --- matrix products, convolution, pooling (matmul.cpp, convolution.cpp, pooling.cpp)
-
-/// How f32 products may be rounded on the way: within f32's own rounding of each sum, or to about
-/// 16 bits, where the device is faster for it. Other types do not change.
-enum class MatmulPrecision : std::uint8_t { kHighest, kHigh };
-/// For products recorded from now on, in every thread; gradients are as precise as their product.
-void set_matmul_precision(MatmulPrecision precision);
-MatmulPrecision matmul_precision();
 
 Value matmul(const Value& a, const Value& b);
 

@@ -225,7 +225,8 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
     case Opcode::kEqual:
       return equal(a, b);
     case Opcode::kNotEqual:
-      // Drivers reason that x != x is never true, whatever they promise; bits cannot be argued with.
+      // Drivers reason that x != x is never true, whatever they promise; bits cannot be argued
+      // with.
       return is_f32(a) && a.id == b.id ? is_nan(a) : not_equal(a, b);
     case Opcode::kLess:
       return floating ? less(a, b) : signed_less(a, b);
