@@ -7,15 +7,6 @@
 namespace vkml::python {
 namespace {
 
-/// Defines a function and the method of the same name from one callable whose first argument is the
-/// tensor.
-template <typename Function, typename... Extra>
-void def_both(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Function function,
-              const Extra&... extra) {
-  m.def(name, function, nb::arg("input"), extra...);
-  tensor.def(name, function, extra...);
-}
-
 using Reduce = Tensor (*)(const Tensor&, const Extents&, bool);
 
 /// sum(dim, keepdim), with NumPy's names for both as well, and dtype to accumulate in.
