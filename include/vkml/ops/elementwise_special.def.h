@@ -1,6 +1,6 @@
-// The special functions of the elementwise table (error function, gamma function, Bessel functions),
-// whose columns elementwise.def.h describes; that file includes this one and defines its macros. No
-// include guard.
+// The special functions of the elementwise table (error function, gamma function, Bessel
+// functions), whose columns elementwise.def.h describes; that file includes this one and defines
+// its macros. No include guard.
 
 VKML_UNARY(
     erf, "The error function.", kFloat, [](auto x) { return erf(x); },
