@@ -11,14 +11,6 @@
 namespace vkml::python {
 namespace {
 
-/// As a function and as a method; the first argument is the tensor.
-template <typename Function, typename... Extra>
-void def_both(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Function function,
-              const Extra&... extra) {
-  m.def(name, function, nb::arg("input"), extra...);
-  tensor.def(name, function, extra...);
-}
-
 Tensor divide(nb::handle input, nb::handle other, const std::optional<std::string>& rounding_mode) {
   const Tensor a = operand_from(input, "div");
   const Tensor b = operand_from(other, "div");

@@ -1,7 +1,5 @@
 // backward() and gradients() on tensors: the graph's backward pass, then one submission.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -21,23 +19,9 @@ using graph::NodePtr;
 using graph::Value;
 
 Value seed_gradient(const Value& output, const Tensor& gradient) {
-  if (gradient.is_defined()) {
-    const Value given = on_device(gradient.value(), output.device());
-    if (given.device() != output.device()) {
-      throw DeviceError(fmt::format(
-          "[backward] the gradient is on {}, the tensor on {}. Use "
-          "gradient.to(\"{}\")",
-          to_string(given.device()), to_string(output.device()), to_string(output.device())));
-    }
-    return graph::cast(given, output.dtype());
-  }
-  if (output->numel() != 1) {
-    throw AutogradError(
-        fmt::format("[backward] a tensor of shape {} needs a gradient of that shape; "
-                    "only one element has 1 for a default",
-                    output.shape().to_string()));
-  }
-  return graph::full(output.shape().extents(), 1, output.dtype(), output.device());
+  const bool is_given = gradient.is_defined();
+  return autograd::seed_gradient(output,
+                                 is_given ? on_device(gradient.value(), output.device()) : Value());
 }
 
 /// One graph for each device: gradients cross devices where values did.
@@ -101,6 +85,9 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
     realize_by_device(roots, {.keep_for_backward = retain});
   } catch (...) {
     rollback.undo();
+    for (const auto* list : {&assigned.sharing, &assigned.others}) {
+      for (const NodePtr& node : *list) add_pending_assignment(node);
+    }
     throw;
   }
   if (!retain) autograd::release(pass);

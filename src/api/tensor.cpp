@@ -82,6 +82,7 @@ bool Tensor::is_computed() const {
   const Value v = value();
   if (v->is_computed()) return true;
   const NodePtr root = v->share_view_src();
+  // Without a root it is no view, or another thread has just computed it.
   return root ? root->is_computed() : v->is_computed();
 }
 

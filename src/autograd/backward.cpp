@@ -129,6 +129,24 @@ void check_output(const Value& output, const Value& gradient) {
 
 }  // namespace
 
+Value seed_gradient(const Value& output, const Value& given) {
+  if (!given) {
+    if (output->numel() != 1) {
+      throw AutogradError(
+          fmt::format("[backward] a tensor of shape {} needs a gradient of that shape; only one "
+                      "element has 1 for a default",
+                      output.shape().to_string()));
+    }
+    return graph::full(output.shape().extents(), 1, output.dtype(), output.device());
+  }
+  if (given.device() != output.device()) {
+    throw DeviceError(fmt::format(
+        "[backward] the gradient is on {}, the tensor on {}. Use gradient.to(\"{}\")",
+        to_string(given.device()), to_string(output.device()), to_string(output.device())));
+  }
+  return graph::cast(given, output.dtype());
+}
+
 BackwardPass backward(const Value& output, const Value& gradient, bool create_graph,
                       const GradientObserver& observe) {
   check_output(output, gradient);

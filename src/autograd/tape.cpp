@@ -126,18 +126,9 @@ void ComputationGraph::backward(const Value& output, const Value& gradient, bool
         "[backward] this value was not recorded in this graph: no input required a gradient, or "
         "another graph recorded it");
   }
-  if (!gradient && output->numel() != 1) {
-    throw AutogradError(fmt::format(
-        "[backward] an output of shape {} needs a gradient of that shape; only one element has 1 "
-        "for a default",
-        output.shape().to_string()));
-  }
-  const Value seed =
-      gradient ? graph::cast(gradient, output.dtype())
-               : graph::full(output.shape().extents(), 1, output.dtype(), output.device());
   std::vector<std::pair<NodePtr, Value>> arrived;
   const BackwardPass pass = autograd::backward(
-      output, seed, create_graph,
+      output, seed_gradient(output, gradient), create_graph,
       [&](const NodePtr& node, const Value& sum) { arrived.emplace_back(node, sum); });
   {
     const std::scoped_lock lock(mutex_);

@@ -5,14 +5,13 @@
 #include <map>
 #include <mutex>
 #include <new>
-#include <tuple>
 
 namespace vkml::dispatch {
 namespace {
 
 struct States {
   std::mutex mutex;
-  std::map<std::tuple<DeviceKind, int>, DeviceState> by_device;
+  std::map<int, DeviceState> by_device;  // by key_of()
 };
 
 /// A child of fork() has one thread, so a lock that another one held would never be released: the
@@ -51,7 +50,7 @@ void unlock_in_child() {
 DeviceState& state_of(Device device) {
   States& all = states();
   const std::scoped_lock lock(all.mutex);
-  return all.by_device[{device.kind, device.index}];
+  return all.by_device[key_of(device)];
 }
 
 GraphLock::GraphLock(Device device) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "block_writers.h"
 #include "coverage.h"
 #include "device_state.h"
 #include "fuse.h"
@@ -158,30 +159,6 @@ Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
   }
   return bound;
 }
-
-/// Writer of a donated block, which holds its old value when the submission fails on an index: the
-/// failure is reported here only where nobody has seen it yet.
-class DonatedBlockWriter final : public Submission {
- public:
-  explicit DonatedBlockWriter(std::shared_ptr<Submission> inner) : inner_(std::move(inner)) {}
-  void wait() override { inner_->wait_reporting_once(); }
-  void wait_reporting_once() override { inner_->wait_reporting_once(); }
-  bool is_done() const override { return inner_->is_done(); }
-
- private:
-  std::shared_ptr<Submission> inner_;
-};
-
-/// Writer of a block that a plan was overwriting when it failed.
-class FailedWriter final : public Submission {
- public:
-  explicit FailedWriter(std::exception_ptr cause) : cause_(std::move(cause)) {}
-  void wait() override { std::rethrow_exception(cause_); }
-  bool is_done() const override { return true; }
-
- private:
-  std::exception_ptr cause_;
-};
 
 void finish_node(Node& node, StoragePtr storage, std::int64_t offset) {
   node.bind(std::move(storage), offset);

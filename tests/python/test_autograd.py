@@ -223,3 +223,20 @@ def test_a_gradient_has_the_layout_of_its_leaf(device: object) -> None:
     assert w.grad.strides == w.strides
     w.grad.copy_(vkml.zeros(3, 4))
     assert w.grad.sum().item() == 0
+
+
+def test_assignments_outlive_a_pass_that_fails(device: object) -> None:
+    counter = vkml.zeros(3)
+    counter.assign_(counter + 1)
+    w = vkml.ones(2).realize().requires_grad_()
+
+    def gradient_through_a_bad_index() -> None:
+        w.gather(0, vkml.tensor([9])).sum().backward()
+        w.grad.numpy()  # where the device runs ahead of the host
+
+    with pytest.raises(vkml.IndexError, match="9"):
+        gradient_through_a_bad_index()
+    w.grad = None
+    (w * 2).sum().backward()
+    assert counter.is_computed
+    assert counter.tolist() == [1, 1, 1]

@@ -21,6 +21,10 @@ struct BackwardPass {
 using GradientObserver =
     std::function<void(const graph::NodePtr& node, const graph::Value& gradient)>;
 
+/// What a pass starts with: `given` in output's dtype, or 1 for one element where it is undefined.
+/// Throws AutogradError when there is no default, DeviceError when it lies elsewhere.
+graph::Value seed_gradient(const graph::Value& output, const graph::Value& given);
+
 /// Walks from `output`, over its ancestors only, each once, and applies hooks and gradient rules.
 /// `gradient` has output's shape and dtype. With `create_graph` the gradients record gradients of
 /// their own. Throws AutogradError when output requires no gradient or a visited node's sources

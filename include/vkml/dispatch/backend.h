@@ -69,9 +69,9 @@ class Backend {
 
   /// Runs the whole plan. Returns the submission that writes the results, or null when they are
   /// written already. A kernel that meets a set status word writes no storage that outlives the
-  /// graph. Throws IndexError (synchronous devices), with every block that
-  /// outlives the graph as it was; OutOfMemoryError and DeviceError before it wrote anything;
-  /// PartialRun around them afterwards.
+  /// graph. Throws IndexError (synchronous devices), with every block that outlives the graph as it
+  /// was; OutOfMemoryError and DeviceError before it wrote anything; PartialRun around them
+  /// afterwards.
   virtual std::shared_ptr<Submission> run(Executable& executable, const Bindings& bindings) = 0;
 
   /// Blocking copies between host memory and a storage; they wait for what writes the storage.

@@ -1,5 +1,5 @@
-// A recorded operation. What it computes never changes; its realisation state does, and two
-// counters of the layer above: how many tensors show it, and where a leaf's gradients collect.
+// A recorded operation. What it computes never changes; its realisation state does, and what the
+// layers above hang on it: how many tensors show it, where a leaf's gradients collect, hooks.
 //
 // Two events change a node after construction: bind() gives it memory, mark_computed() says that
 // the memory holds its value. With the second its sources may be released, when no gradient needs

@@ -14,7 +14,7 @@
 // A gradient that can be infinite or NaN is unless_zero(g, ...): where no gradient arrives, as on a
 // branch of where() that is not taken, none leaves.
 //
-// The activations stand in a file of their own, which is included below.
+// Special functions and activations stand in files of their own, which are included below.
 //
 // Included several times with VKML_ROW(arity, name, documentation, ...) defined, which may use
 // VKML_PARAMETERS_<arity>(type) and VKML_ARGUMENTS_<arity>; no include guard.
@@ -400,54 +400,7 @@ VKML_UNARY(
     [](auto x, auto, auto g) { return unless_zero(g, g / ((1.0 - x) * (x + 1.0))); },
     [](double x) { return std::atanh(x); }, domain(-1, 1), 6, alias("arctanh"))
 
-// Error function, gamma function, Bessel functions
-VKML_UNARY(
-    erf, "The error function.", kFloat, [](auto x) { return erf(x); },
-    [](auto x, auto, auto g) { return g * 1.12837916709551257390 * exp(-(x * x)); },
-    [](double x) { return std::erf(x); }, domain(-4, 4), 4)
-VKML_UNARY(
-    erfc, "1 - erf(x), accurate in the tail.", kFloat, [](auto x) { return erfc(x); },
-    [](auto x, auto, auto g) { return g * -1.12837916709551257390 * exp(-(x * x)); },
-    [](double x) { return std::erfc(x); }, domain(-4, 8), 16)
-VKML_UNARY(
-    erfinv, "The inverse of erf; infinite at -1 and 1.", kFloat, [](auto x) { return erfinv(x); },
-    [](auto, auto y, auto g) { return unless_zero(g, g * 0.88622692545275801365 * exp(y * y)); },
-    [](double x) { return oracle::erfinv(x); }, domain(-1, 1), 8)
-VKML_UNARY(
-    lgamma, "The logarithm of the absolute value of the gamma function.", kFloat,
-    [](auto x) { return lgamma(x); },
-    [](auto x, auto, auto g) { return unless_zero(g, g * digamma(x)); },
-    [](double x) { return static_cast<double>(std::lgamma(static_cast<long double>(x))); },
-    domain(0, 100), 10)
-VKML_UNARY(
-    digamma, "The derivative of lgamma; NaN at negative integers.", kFloat,
-    [](auto x) { return digamma(x); },
-    [](auto x, auto, auto g) { return unless_zero(g, g * trigamma(x)); },
-    [](double x) { return oracle::digamma(x); }, domain(0.01, 100), 10)
-VKML_UNARY(
-    trigamma, "The derivative of digamma.", kFloat, [](auto x) { return trigamma(x); },
-    [](auto x, auto, auto g) { return unless_zero(g, g * tetragamma(x)); },
-    [](double x) { return oracle::polygamma(1, x); }, domain(0.01, 100), 8)
-VKML_UNARY(
-    tetragamma, "The second derivative of digamma.", kFloat, [](auto x) { return tetragamma(x); },
-    [](auto x, auto, auto g) { return unless_zero(g, g * pentagamma(x)); },
-    [](double x) { return oracle::polygamma(2, x); }, domain(0.01, 100), 10)
-VKML_UNARY(
-    pentagamma, "The third derivative of digamma; recorded without a gradient of its own.", kFloat,
-    [](auto x) { return pentagamma(x); }, NONE, [](double x) { return oracle::polygamma(3, x); },
-    domain(0.01, 100), 12)
-VKML_UNARY(
-    i0, "The modified Bessel function of the first kind, order 0.", kFloat,
-    [](auto x) { return i0(x); }, [](auto x, auto, auto g) { return unless_zero(g, g * i1(x)); },
-    [](double x) { return oracle::bessel_i(0, x); }, domain(-80, 80), 10)
-VKML_UNARY(
-    i1, "The modified Bessel function of the first kind, order 1.", kFloat,
-    [](auto x) { return i1(x); },
-    [](auto x, auto y, auto g) {
-      auto ratio = where_else_zero(ne(x, 0.0), y / x - 0.5) + 0.5;
-      return unless_zero(g, g * (i0(x) - ratio));
-    },
-    [](double x) { return oracle::bessel_i(1, x); }, domain(-80, 80), 10)
+#include "vkml/ops/elementwise_special.def.h"
 
 #include "vkml/ops/elementwise_activations.def.h"
 

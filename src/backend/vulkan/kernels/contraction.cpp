@@ -109,6 +109,26 @@ dispatch::Operand sums_in_scratch(const dispatch::Kernel& kernel, const Contract
 
 }  // namespace
 
+SumRange::SumRange(Shader& shader, const ContractionSize& size, const ContractionPlan& plan)
+    : b_(shader.builder()), is_split_(plan.splits > 1), k_extent_(shader.parameter(size.k)) {
+  if (!is_split_) return;
+  split_count_ = shader.parameter(plan.splits);
+  span_ = shader.parameter(plan.span);
+}
+
+void SumRange::place(Value outer, TilePosition& tile) {
+  tile.batch = outer;
+  tile.split = b_.u32(0);
+  begin_ = b_.u32(0);
+  end_ = k_extent_;
+  if (!is_split_) return;
+  tile.batch = outer / split_count_;
+  tile.split = outer - tile.batch * split_count_;
+  begin_ = tile.split * span_;
+  const Value past = begin_ + span_;
+  end_ = b_.select(less(past, k_extent_), past, k_extent_);
+}
+
 PartialSums::PartialSums(Shader& shader, const ContractionSize& size, const ContractionPlan& plan)
     : elements_(shader, sums_in_scratch(shader.context().kernel, plan)) {
   const TileCounts tiles = tile_counts(size, plan);

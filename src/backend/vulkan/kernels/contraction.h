@@ -173,6 +173,22 @@ struct TilePosition {
   spirv::Value batch, split, m, n;  // m and n: of the first element
 };
 
+/// The part of the sum over k that falls to a workgroup, or an invocation.
+class SumRange {
+ public:
+  SumRange(Shader& shader, const ContractionSize& size, const ContractionPlan& plan);
+
+  /// Fills in batch and split of the tile whose number over both is `outer`.
+  void place(spirv::Value outer, TilePosition& tile);
+  spirv::Value begin() const { return begin_; }
+  spirv::Value end() const { return end_; }
+
+ private:
+  spirv::Builder& b_;
+  bool is_split_;
+  spirv::Value k_extent_, split_count_, span_, begin_, end_;
+};
+
 /// The accumulators of a register tile, four along n in each.
 class Accumulators {
  public:

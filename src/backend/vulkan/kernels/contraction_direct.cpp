@@ -36,9 +36,9 @@ class DirectContraction {
   ContractionOperands operands_;
   std::unique_ptr<ContractionOutput> output_;
   std::unique_ptr<Accumulators> sums_;
-  Value tiles_m_, tiles_n_, k_extent_, split_count_, span_;
+  Value tiles_m_, tiles_n_;
+  std::unique_ptr<SumRange> range_;
   TilePosition tile_;
-  Value begin_, end_;
 };
 
 std::uint32_t workgroup_size(const DeviceTraits& traits) {
@@ -59,17 +59,7 @@ void DirectContraction::place_tile() {
   tile_.n = (index - row * tiles_n_) * plan_.tile.n;
   const Value outer = row / tiles_m_;
   tile_.m = (row - outer * tiles_m_) * plan_.tile.m;
-  tile_.batch = outer;
-  tile_.split = b_.u32(0);
-  begin_ = b_.u32(0);
-  end_ = k_extent_;
-  if (plan_.splits > 1) {
-    tile_.batch = outer / split_count_;
-    tile_.split = outer - tile_.batch * split_count_;
-    begin_ = tile_.split * span_;
-    const Value past = begin_ + span_;
-    end_ = b_.select(less(past, k_extent_), past, k_extent_);
-  }
+  range_->place(outer, tile_);
 }
 
 std::vector<Position> DirectContraction::outer_positions(ContractionOperand& operand, Value first,
@@ -95,7 +85,7 @@ std::vector<Value> DirectContraction::load(ContractionOperand& operand,
 void DirectContraction::sum() {
   const auto rows = outer_positions(*operands_.a, tile_.m, output_->m_extent(), plan_.tile.m);
   const auto columns = outer_positions(*operands_.b, tile_.n, output_->n_extent(), plan_.tile.n);
-  b_.for_range(begin_, end_, b_.u32(1), [&](Value k) {
+  b_.for_range(range_->begin(), range_->end(), b_.u32(1), [&](Value k) {
     const std::vector<Value> a = load(*operands_.a, rows, k);
     const std::vector<Value> b = load(*operands_.b, columns, k);
     std::vector<Value> groups;
@@ -114,11 +104,7 @@ Dispatch DirectContraction::generate() {
   tiles_m_ = shader_.parameter(tiles.m);
   tiles_n_ = shader_.parameter(tiles.n);
   const Value tile_count = shader_.parameter(count);
-  k_extent_ = shader_.parameter(contraction_.size().k);
-  if (plan_.splits > 1) {
-    split_count_ = shader_.parameter(plan_.splits);
-    span_ = shader_.parameter(plan_.span);
-  }
+  range_ = std::make_unique<SumRange>(shader_, contraction_.size(), plan_);
   place_tile();
   b_.if_then(less(shader_.global_index(), tile_count), [&] {
     operands_.a->set_batch(tile_.batch);

@@ -91,9 +91,10 @@ class MatrixContraction {
   std::unique_ptr<MatrixStaging> a_, b_operand_;
   spirv::SharedArray memory_, found_special_;
   std::vector<MatrixVariable> sums_;
-  Value tiles_m_, tiles_n_, split_count_, span_, k_extent_;
+  Value tiles_m_, tiles_n_;
+  std::unique_ptr<SumRange> range_;
   TilePosition tile_;
-  Value begin_, end_, is_aligned_, subgroup_, lane_, subgroup_row_, subgroup_column_;
+  Value is_aligned_, subgroup_, lane_, subgroup_row_, subgroup_column_;
 };
 
 std::uint32_t threads_of(const MatrixTile& tile, const DeviceTraits& traits) {
@@ -118,11 +119,7 @@ void MatrixContraction::open() {
   const TileCounts tiles = tile_counts(size, plan_);
   tiles_m_ = shader_.parameter(tiles.m);
   tiles_n_ = shader_.parameter(tiles.n);
-  k_extent_ = shader_.parameter(size.k);
-  if (plan_.splits > 1) {
-    split_count_ = shader_.parameter(plan_.splits);
-    span_ = shader_.parameter(plan_.span);
-  }
+  range_ = std::make_unique<SumRange>(shader_, size, plan_);
   const auto staging = [&](ContractionOperand& operand, MatrixUse use, std::uint32_t edge,
                            std::int64_t extent, Value extent_value) {
     const MatrixStaging::Shape shape{edge,         tile().depth,       threads(),
@@ -153,17 +150,7 @@ void MatrixContraction::place_tile(Value group) {
   const Value column = in_band / rows;
   tile_.m = (band * kRowsTogether + (in_band - column * rows)) * tile().m;
   tile_.n = column * tile().n;
-  tile_.batch = outer;
-  tile_.split = b_.u32(0);
-  begin_ = b_.u32(0);
-  end_ = k_extent_;
-  if (plan_.splits > 1) {
-    tile_.batch = outer / split_count_;
-    tile_.split = outer - tile_.batch * split_count_;
-    begin_ = tile_.split * span_;
-    const Value past = begin_ + span_;
-    end_ = b_.select(less(past, k_extent_), past, k_extent_);
-  }
+  range_->place(outer, tile_);
   operands_.a->set_batch(tile_.batch);
   operands_.b->set_batch(tile_.batch);
   const Value local = b_.local_index();
@@ -177,8 +164,8 @@ void MatrixContraction::place_tile(Value group) {
 
 void MatrixContraction::load(Value k) {
   b_.if_then(is_aligned_, [&] {
-    a_->load(k, end_);
-    b_operand_->load(k, end_);
+    a_->load(k, range_->end());
+    b_operand_->load(k, range_->end());
   });
 }
 
@@ -190,8 +177,8 @@ void MatrixContraction::store(Value k) {
         b_operand_->store();
       },
       [&] {
-        a_->stage_elements(k, end_);
-        b_operand_->stage_elements(k, end_);
+        a_->stage_elements(k, range_->end());
+        b_operand_->stage_elements(k, range_->end());
       });
 }
 
@@ -244,9 +231,9 @@ void MatrixContraction::multiply() {
 
 void MatrixContraction::add_special() {
   b_.if_then(not_equal(found_special_.load(b_.u32(0)), 0), [&] {
-    b_.for_range(begin_, end_, b_.u32(tile().depth), [&](Value k) {
-      a_->stage_special(k, end_);
-      b_operand_->stage_special(k, end_);
+    b_.for_range(range_->begin(), range_->end(), b_.u32(tile().depth), [&](Value k) {
+      a_->stage_special(k, range_->end());
+      b_operand_->stage_special(k, range_->end());
       b_.workgroup_barrier();
       for (std::uint32_t step = 0; step < tile().depth; step += kEdge) {
         multiply_plain(step, 0);
@@ -266,12 +253,12 @@ void MatrixContraction::sum() {
     b_.if_then(equal(b_.local_index(), 0), [&] { found_special_.store(b_.u32(0), b_.u32(0)); });
     b_.workgroup_barrier();
   }
-  load(begin_);
-  store(begin_);
+  load(range_->begin());
+  store(range_->begin());
   b_.workgroup_barrier();
-  b_.for_range(begin_, end_, b_.u32(tile().depth), [&](Value k) {
+  b_.for_range(range_->begin(), range_->end(), b_.u32(tile().depth), [&](Value k) {
     const Value next = k + tile().depth;
-    const Value has_next = less(next, end_);
+    const Value has_next = less(next, range_->end());
     b_.if_then(has_next, [&] { load(next); });
     multiply();
     b_.workgroup_barrier();

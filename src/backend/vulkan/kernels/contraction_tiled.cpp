@@ -207,9 +207,10 @@ class TiledContraction {
   std::unique_ptr<ContractionOutput> output_;
   std::unique_ptr<Accumulators> sums_;
   std::unique_ptr<Staging> a_, b_operand_;
-  Value tiles_m_, tiles_n_, split_count_, span_, k_extent_;
+  Value tiles_m_, tiles_n_;
+  std::unique_ptr<SumRange> range_;
   TilePosition tile_;
-  Value begin_, end_, thread_m_, thread_n_;
+  Value thread_m_, thread_n_;
 };
 
 TiledContraction::TiledContraction(const Context& context, const Contraction& contraction,
@@ -225,17 +226,7 @@ void TiledContraction::place_tile(Value group) {
   tile_.n = (group - row * tiles_n_) * tile_n();
   const Value outer = row / tiles_m_;
   tile_.m = (row - outer * tiles_m_) * tile_m();
-  tile_.batch = outer;
-  tile_.split = b_.u32(0);
-  begin_ = b_.u32(0);
-  end_ = k_extent_;
-  if (plan_.splits > 1) {
-    tile_.batch = outer / split_count_;
-    tile_.split = outer - tile_.batch * split_count_;
-    begin_ = tile_.split * span_;
-    const Value past = begin_ + span_;
-    end_ = b_.select(less(past, k_extent_), past, k_extent_);
-  }
+  range_->place(outer, tile_);
   const Value local = b_.local_index();
   thread_m_ = local / plan_.threads_n;
   thread_n_ = local % plan_.threads_n;
@@ -248,8 +239,8 @@ void TiledContraction::place_tile(Value group) {
 }
 
 void TiledContraction::load(Value k) {
-  a_->load(k, end_);
-  b_operand_->load(k, end_);
+  a_->load(k, range_->end());
+  b_operand_->load(k, range_->end());
 }
 
 void TiledContraction::store(std::uint32_t slot) {
@@ -275,7 +266,7 @@ void TiledContraction::multiply(std::uint32_t slot) {
 
 void TiledContraction::step(Value k, std::uint32_t slot) {
   const Value next = k + kDepth;
-  const Value has_next = less(next, end_);
+  const Value has_next = less(next, range_->end());
   b_.if_then(has_next, [&] { load(next); });
   multiply(slot);
   b_.if_then(has_next, [&] { store(1 - slot); });
@@ -300,11 +291,7 @@ Dispatch TiledContraction::generate() {
   output_ = std::make_unique<ContractionOutput>(shader_, contraction_, plan_);
   tiles_m_ = shader_.parameter(tiles.m);
   tiles_n_ = shader_.parameter(tiles.n);
-  k_extent_ = shader_.parameter(contraction_.size().k);
-  if (plan_.splits > 1) {
-    split_count_ = shader_.parameter(plan_.splits);
-    span_ = shader_.parameter(plan_.span);
-  }
+  range_ = std::make_unique<SumRange>(shader_, contraction_.size(), plan_);
   const Value group_count = shader_.parameter(count);
   const bool whole_steps = contraction_.size().k % kDepth == 0;
   a_ = std::make_unique<Staging>(shader_, *operands_.a, tile_m(), output_->m_extent(), whole_steps);
@@ -314,12 +301,12 @@ Dispatch TiledContraction::generate() {
   b_.if_then(less(group, group_count), [&] {
     place_tile(group);
     sums_ = std::make_unique<Accumulators>(shader_, plan_.tile);
-    load(begin_);
+    load(range_->begin());
     store(0);
     b_.workgroup_barrier();
-    b_.for_range(begin_, end_, b_.u32(kSlots * kDepth), [&](Value k) {
+    b_.for_range(range_->begin(), range_->end(), b_.u32(kSlots * kDepth), [&](Value k) {
       step(k, 0);
-      b_.if_then(less(k + kDepth, end_), [&] { step(k + kDepth, 1); });
+      b_.if_then(less(k + kDepth, range_->end()), [&] { step(k + kDepth, 1); });
     });
     write();
   });

@@ -56,6 +56,7 @@ Value unpaired(Value words) {
 /// By the device. Halves go in pairs, since arithmetic on 16-bit integers may be missing.
 Value f16_to_f32_by_device(Value bits) {
   spirv::Builder& b = *bits.builder;
+  b.use_half_conversions();
   const int count = std::max<int>(bits.type.components, 2);
   const Value words = count == bits.type.components ? paired(bits) : bits;
   const Value halves = b.bitcast(words, with_components(spirv::kFloat16, count));
@@ -65,6 +66,7 @@ Value f16_to_f32_by_device(Value bits) {
 
 Value f32_to_f16_by_device(Value value) {
   spirv::Builder& b = *value.builder;
+  b.use_half_conversions();
   const int count = value.type.components;
   const Value half = b.op(spv::Op::OpFConvert, with_components(spirv::kFloat16, count), {value});
   if (count == 1) {

@@ -71,7 +71,7 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
     : context_(context), name_(std::move(name)), local_size_(local_size) {
   const dispatch::Kernel& kernel = context.kernel;
   if (traits().use_addresses) builder_.module().use_physical_addresses();
-  if (traits().has_half_conversions) builder_.use_half_conversions();
+  if (traits().has_half_conversions) builder_.allow_half_conversions();
   if (traits().keeps_special_values) builder_.keep_special_values();
   const auto declare = [&](const std::vector<dispatch::Operand>& operands, bool writes) {
     for (const dispatch::Operand& operand : operands) {

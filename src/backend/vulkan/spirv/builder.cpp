@@ -24,7 +24,6 @@ void emit_shared_access(Module& module, Op op, std::vector<std::uint32_t> operan
 }  // namespace
 
 void Builder::use_half_conversions() {
-  has_half_conversions_ = true;
   module_.require(spv::Capability::Float16);
   module_.require_extension("SPV_KHR_float_controls");
   constexpr std::uint32_t kWidth = 16;

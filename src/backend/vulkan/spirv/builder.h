@@ -78,6 +78,8 @@ class Builder {
 
   /// Lets conversions between f32 and f16 be the device's: rounded to nearest even, with
   /// subnormals, infinities and NaN, as its float controls promise.
+  void allow_half_conversions() { has_half_conversions_ = true; }
+  /// Declares those controls: in modules that convert alone, since they bind the driver's compiler.
   void use_half_conversions();
   /// NaN, infinities and the signs of zeros of f32 are kept by every instruction
   /// (SPV_KHR_float_controls).
