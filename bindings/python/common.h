@@ -77,13 +77,4 @@ Tensor indices_from(nb::handle object, const char* op, Device device);
 /// Python's own numbers as a tensor's elements: nested lists, tuples, numbers, arrays, buffers.
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, Device device);
 
-/// Defines a function and the method of the same name from one callable whose first argument is the
-/// tensor.
-template <typename Function, typename... Extra>
-void def_both(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Function function,
-              const Extra&... extra) {
-  m.def(name, function, nb::arg("input"), extra...);
-  tensor.def(name, function, extra...);
-}
-
 }  // namespace vkml::python

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common.h"
+#include "define.h"
 #include "vkml/core/dtype.h"
 #include "vkml/core/error.h"
 
