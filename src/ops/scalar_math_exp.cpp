@@ -132,11 +132,12 @@ Scaled scale_subnormals(const Expr& x) {
           select(small, x.constant(is_f32(x) ? -24 : -54), x.constant(0))};
 }
 
-/// log's values outside the positive finite numbers.
+/// log's values outside the positive finite numbers. Infinity and NaN pass through. What decides
+/// is not `x >= 0`, which a driver's compiler takes to hold for every abs(y), NaN or not.
 Expr log_edges(const Expr& x, const Expr& value) {
-  const Expr finite = select(x == kInfinity, x, value);
+  const Expr finite = select(x < kInfinity, value, x);
   const Expr nonzero = select(x == 0.0, x.constant(-kInfinity), finite);
-  return select(x >= 0.0, nonzero, x.constant(kNan));
+  return select(x < 0.0, x.constant(kNan), nonzero);
 }
 
 /// log(mantissa) of 1 + f, with f exact.
@@ -190,9 +191,10 @@ Expr log1p(const Expr& x) {
   const Expr m = log_of_one_plus(f);
   const Expr value = fma(e, x.constant(ln2.high), fma(e, x.constant(ln2.low), m));
   const double tiny = is_f32(x) ? 1e-8 : 1e-17;
-  const Expr finite = select(abs(x) < tiny, x, select(x == kInfinity, x, value));
+  // As in log_edges, NaN takes the branch of infinity.
+  const Expr finite = select(abs(x) < tiny, x, select(x < kInfinity, value, x));
   const Expr above = select(x == -1.0, x.constant(-kInfinity), finite);
-  return select(x >= -1.0, above, x.constant(kNan));
+  return select(x < -1.0, x.constant(kNan), above);
 }
 
 namespace {

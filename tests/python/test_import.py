@@ -34,6 +34,17 @@ def test_lists_and_arithmetic_need_no_numpy():
     assert python(code) == "[2.0] False"
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads an ELF symbol table")
+def test_the_module_shows_no_symbol_of_the_libraries_inside_it():
+    listing = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", "--format=just-symbols", vkml._vkml.__file__],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert listing.stdout.split() == ["PyInit__vkml"]
+
+
 def test_import_takes_less_than_a_tenth_of_a_second():
     def shortest(code):
         times = []
