@@ -101,7 +101,7 @@ std::vector<std::byte> Tensor::to_host() const {
 std::vector<float> Tensor::to_floats() const {
   const std::vector<std::byte> bytes = to(*this, DType::kF32).to_host();
   std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 

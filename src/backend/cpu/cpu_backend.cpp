@@ -95,10 +95,12 @@ class CpuBackend final : public dispatch::Backend {
 
   void upload(Storage& target, std::int64_t offset, std::span<const std::byte> bytes) override {
     target.wait();
+    if (bytes.empty()) return;
     std::memcpy(static_cast<std::byte*>(target.host()) + offset, bytes.data(), bytes.size());
   }
   void download(const Storage& source, std::int64_t offset, std::span<std::byte> bytes) override {
     source.wait();
+    if (bytes.empty()) return;
     std::memcpy(bytes.data(), static_cast<const std::byte*>(source.host()) + offset, bytes.size());
   }
 

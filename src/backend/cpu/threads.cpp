@@ -6,6 +6,10 @@
 #include <atomic>
 #include <exception>
 
+#ifdef VKML_THREAD_SANITIZER
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace vkml::cpu {
 namespace {
 
@@ -14,6 +18,16 @@ std::atomic<bool> g_forked{false};
 void after_fork_in_child() { g_forked.store(true, std::memory_order_relaxed); }
 
 [[maybe_unused]] const int g_fork_handler = pthread_atfork(nullptr, nullptr, after_fork_in_child);
+
+// ThreadSanitizer does not see how libgomp, which is not instrumented, hands work over: what was
+// written before release(point) is read after acquire(point).
+#ifdef VKML_THREAD_SANITIZER
+void release(char& point) { __tsan_release(&point); }
+void acquire(char& point) { __tsan_acquire(&point); }
+#else
+void release(char&) {}
+void acquire(char&) {}
+#endif
 
 }  // namespace
 
@@ -30,8 +44,11 @@ bool worth_threads(double nanoseconds) {
 
 void run_parallel(int threads, ParallelBody body, void* context) {
   std::exception_ptr failure;
+  char begun = 0, ended = 0;
+  release(begun);
 #pragma omp parallel num_threads(threads)
   {
+    acquire(begun);
     try {
       // OpenMP may give fewer threads than asked for; each then takes several shares.
       for (int share = omp_get_thread_num(); share < threads; share += omp_get_num_threads()) {
@@ -41,7 +58,9 @@ void run_parallel(int threads, ParallelBody body, void* context) {
 #pragma omp critical(vkml_parallel_failure)
       if (!failure) failure = std::current_exception();
     }
+    release(ended);
   }
+  acquire(ended);
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -94,6 +94,7 @@ void copy_bytes(WorkerPool& workers, std::byte* target, const std::byte* source,
                 std::size_t threads) {
   constexpr std::size_t kWorthSharing = 512u << 10;
   constexpr std::size_t kPiece = 256u << 10;
+  if (bytes == 0) return;
   if (bytes < kWorthSharing) {
     std::memcpy(target, source, bytes);
     return;
