@@ -61,6 +61,8 @@ class Torch:
     def __init__(self, device: str) -> None:
         self.lib = importlib.import_module("torch")
         self.device = "cuda" if device == "vulkan" and self.lib.cuda.is_available() else "cpu"
+        # float32 means float32 in convolutions, as it does in PyTorch's matrix products.
+        self.lib.backends.cudnn.allow_tf32 = False
 
     def array(self, value: np.ndarray, requires_grad: bool = False) -> Any:
         return self.lib.tensor(value, device=self.device, requires_grad=requires_grad)

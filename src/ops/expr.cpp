@@ -200,6 +200,10 @@ Expr operator/(const Expr& a, const Expr& b) {
   const Expr quotient = binary(Opcode::kDiv, a, safe_divisor(b));
   return select(b == 0, b.constant(0), select(b == -1, -a, quotient));
 }
+Expr quotient(const Expr& a, const Expr& b) {
+  require(is_floating(a.type()), "a near quotient", a);
+  return a.emit(Opcode::kDiv, a.type(), b, kNearQuotient);
+}
 Expr remainder_truncated(const Expr& a, const Expr& b) {
   require(a.type() != ScalarType::kBool, "division", a);
   const Expr rest = binary(Opcode::kRem, a, safe_divisor(b));

@@ -100,7 +100,8 @@ Value softmax(const Value& x, std::int64_t axis) {
     const Value wide = as_float("softmax", x);
     if (x->numel() == 0) return x;
     const Value e = exp(wide - max(wide, axes.span(), true));
-    y = cast(e / sum(e, axes.span(), true), x.dtype());
+    // One division a row.
+    y = cast(e * reciprocal(sum(e, axes.span(), true)), x.dtype());
   }
   return with_gradient(kSoftmaxOp, y, std::span(&x, 1), {mask});
 }

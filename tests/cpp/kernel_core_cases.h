@@ -125,6 +125,22 @@ inline std::vector<KernelCase> convolution_cases() {
   return cases;
 }
 
+/// Large enough for matrix units: rows of pixels that eight neighbours divide and others, strides,
+/// groups, types.
+inline std::vector<KernelCase> large_convolution_cases() {
+  std::vector<KernelCase> cases;
+  const auto add = [&](const Sweep& sweep, DType dtype = DType::kF32) {
+    for (KernelCase& test : convolution_cases_of(sweep, dtype)) cases.push_back(std::move(test));
+  };
+  add({8, 32, 32, 32, 128, 3, 3, 1, 1, 1, 1});
+  add({8, 32, 32, 32, 128, 3, 3, 1, 1, 1, 1}, DType::kF16);
+  add({8, 40, 31, 33, 96, 3, 3, 1, 1, 1, 1});
+  add({16, 64, 48, 48, 64, 3, 3, 2, 2, 1, 1}, DType::kBF16);
+  add({8, 64, 32, 32, 128, 3, 3, 1, 1, 2, 2, 2, 2, 2});
+  add({16, 64, 32, 32, 128});
+  return cases;
+}
+
 inline KernelCase pool_case(KernelKind kind, const Sweep& s, graph::Attributes attributes) {
   const Extents output{s.images, s.channels, s.out_height(), s.out_width()};
   const bool is_gradient =

@@ -206,6 +206,10 @@ TEST(Spirv, LargeProductsRunOnMatrixUnits) {
   }
 }
 
+TEST(Spirv, ConvolutionsOnMatrixUnitsAreValid) {
+  expect_valid(oracle::large_convolution_cases(), matrix_variants());
+}
+
 std::vector<std::string> names_of(const KernelCase& test, const DeviceTraits& traits) {
   const dispatch::ExecutionGraph graph = with_scratch(test.graph, traits);
   std::vector<std::string> names;
@@ -230,6 +234,16 @@ TEST(Spirv, MatrixUnitsReadRowsThatStartAtVectors) {
             Names({"matrix_copy", "matrix_copy", "contraction_matrix"}));
   EXPECT_EQ(names_of(oracle::matmul_case({1, 1, 512, 512}, 8192, half), traits),
             Names({"contraction_matrix", "contraction_epilogue"}));
+}
+
+TEST(Spirv, LargeConvolutionsRunOnMatrixUnits) {
+  const oracle::Sweep sweep{64, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1};
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const KernelCase& test : oracle::convolution_cases_of(sweep, dtype)) {
+      SCOPED_TRACE(test.name);
+      EXPECT_EQ(names_of(test, matrix_variants()[0].traits)[0], "contraction_matrix");
+    }
+  }
 }
 
 TEST(Spirv, MatrixUnitsServeTheTypesThatTheyHave) {

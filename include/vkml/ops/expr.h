@@ -114,6 +114,8 @@ Expr min_number(const Expr& a, const Expr& b);
 Expr max_number(const Expr& a, const Expr& b);
 /// condition ? a : b; the condition is a bool.
 Expr select(const Expr& condition, const Expr& a, const Expr& b);
+/// a / b within 3 ULP, under the conditions of kNearQuotient: several times cheaper on GPUs.
+Expr quotient(const Expr& a, const Expr& b);
 Expr remainder_truncated(const Expr& a, const Expr& b);  // integers; x rem 0 = 0
 Expr shift_right_logical(const Expr& a, int count);
 Expr mul_high_u32(const Expr& a, const Expr& b);

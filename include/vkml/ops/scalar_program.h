@@ -35,7 +35,7 @@ enum class Opcode : std::uint8_t {
   kAdd,
   kSub,
   kMul,
-  kDiv,  // floats: IEEE. Integers: truncating; the divisor is never 0 and never -1
+  kDiv,  // floats: IEEE; imm kNearQuotient: see there. Integers: truncating; never by 0 or -1
   kRem,  // integers: sign of the dividend; the divisor is never 0 and never -1
   kNeg,
   kAbs,
@@ -71,6 +71,10 @@ enum class Opcode : std::uint8_t {
   // Data-dependent indices: a clamped to [0, b - 1]; the first failure goes to the status word.
   kCheckIndex,  // imm: index into ExecutionGraph::sites
 };
+
+/// As imm of kDiv: any value within 3 ULP of the quotient will do, and the divisor is between 2^-126
+/// and 2^126, or infinite under a numerator of at most 1.
+inline constexpr std::int64_t kNearQuotient = 1;
 
 /// NaN wins in kMax and kMin; kArgMax and kArgMin give the first index (of a NaN, if any) along the
 /// flattened row, as kI32. kAny and kAll take and give kBool. Empty rows give the identity.

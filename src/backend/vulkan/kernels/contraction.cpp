@@ -63,6 +63,24 @@ Dispatch generate_epilogue(const Context& context, const Contraction& contractio
 
 }  // namespace
 
+PositionRun ContractionOperand::run_of(Value first, Value last,
+                                       const std::function<Position(Value)>& position_of) {
+  PositionRun run;
+  for (std::uint32_t i = 0; i < kMatrixRun; ++i) {
+    const Value index = first + i;
+    run[i] = position_of(first.builder->select(less(last, index), last, index));
+  }
+  return run;
+}
+
+bool may_use_matrix_units(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  const bool checks = std::any_of(kernel.program.code.begin(), kernel.program.code.end(),
+                                  [](const ops::Instruction& instruction) {
+                                    return instruction.op == ops::Opcode::kCheckIndex;
+                                  });
+  return !checks && traits.has_storage8 && traits.has_storage16;
+}
+
 Touches contraction_touches(const ContractionPlan& plan, ops::ScalarType type) {
   Touches touches;
   touches.loads = touches.stores = !plan.uses_scratch;

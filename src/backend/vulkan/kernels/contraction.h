@@ -21,12 +21,12 @@ struct ContractionSize {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
 };
 
-/// How the matrix engine, which reads eight neighbours as whole vectors of 16 bytes, gets at an
-/// operand.
+/// How the matrix engine, which takes eight neighbours at a time, gets at an operand.
 struct MatrixAccess {
   enum class Kind : std::uint8_t {
     kNone,        // not at all
-    kVectors,     // as it lies
+    kVectors,     // as it lies: the eight are whole vectors of 16 bytes
+    kElements,    // as it lies, one by one
     kThroughCopy  // from a copy in scratch, whose rows start at vectors
   };
   Kind kind = Kind::kNone;
@@ -45,6 +45,10 @@ struct ContractionProblem {
 
 /// What is known of an operand along one of its two directions: offsets, coordinates.
 using Position = std::vector<spirv::Value>;
+
+/// Neighbours that one invocation stages for the matrix engine.
+inline constexpr std::uint32_t kMatrixRun = 8;
+using PositionRun = std::array<Position, kMatrixRun>;
 
 /// One operand. "Outer" is its m or n, "inner" is k.
 class ContractionOperand {
@@ -71,6 +75,15 @@ class ContractionOperand {
   /// Four neighbours in the dense direction.
   virtual spirv::Value load4(const Position& outer, const Position& inner) = 0;
 
+  /// For the matrix engine: the positions of eight neighbours from `first`, a multiple of 8, on;
+  /// what lies past `last` repeats others.
+  virtual PositionRun outer_run(spirv::Value first, spirv::Value last) {
+    return run_of(first, last, [this](spirv::Value index) { return outer(index); });
+  }
+  virtual PositionRun inner_run(spirv::Value first, spirv::Value last) {
+    return run_of(first, last, [this](spirv::Value index) { return inner(index); });
+  }
+
   /// For the matrix engine: the direction in which eight neighbours, from a multiple of 8 on, are
   /// whole vectors of 16 bytes; where elements lie, from the operand's first one; the 16 bytes from
   /// one on.
@@ -83,6 +96,11 @@ class ContractionOperand {
   virtual spirv::Value load_vector(spirv::Value) const {
     throw InternalError("[vulkan] an operand without vectors");
   }
+
+ protected:
+  /// The run whose positions are computed one by one.
+  static PositionRun run_of(spirv::Value first, spirv::Value last,
+                            const std::function<Position(spirv::Value)>& position_of);
 };
 
 struct ContractionOperands {
@@ -162,6 +180,10 @@ struct StridedOperandLayout {
 std::unique_ptr<ContractionOperand> strided_operand(Shader& shader,
                                                     const dispatch::Operand& operand,
                                                     const StridedOperandLayout& layout);
+/// Whether the kernel does without the atomics that those of matrix units cannot use: narrow stores
+/// without the device's help, and index checks.
+bool may_use_matrix_units(const dispatch::Kernel& kernel, const DeviceTraits& traits);
+
 /// The direction in which eight neighbours, from a multiple of 8 on, are whole vectors of 16 bytes,
 /// where the operand starts at one.
 ContractionOperand::Dense vector_direction(const StridedOperandLayout& layout);

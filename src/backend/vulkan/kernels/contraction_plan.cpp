@@ -76,15 +76,18 @@ constexpr Candidate kVectorUnits[] = {
 /// f32 as products of bf16 parts.
 constexpr Candidate kMatrixUnitsF32[] = {
     on_matrix_units({128, 128, 16, 2, 2}, 231e3, 2, 1.3),
+    on_matrix_units({64, 128, 16, 2, 2}, 190e3, 2, 0.8),
     on_matrix_units({64, 64, 16, 2, 2}, 150e3, 2, 0.4),
 };
 /// The same with two parts, three products.
 constexpr Candidate kMatrixUnitsF32High[] = {
     on_matrix_units({128, 128, 32, 2, 2}, 330e3, 2, 1.6),
+    on_matrix_units({64, 128, 32, 2, 2}, 270e3, 2, 1.0),
     on_matrix_units({64, 64, 32, 2, 2}, 220e3, 2, 0.6),
 };
 constexpr Candidate kMatrixUnits16[] = {
     on_matrix_units({128, 128, 64, 2, 2}, 1150e3, 2, 1.2),
+    on_matrix_units({64, 128, 64, 2, 2}, 850e3, 2, 1.1),
     on_matrix_units({64, 64, 64, 2, 2}, 640e3, 3, 1.0),
 };
 
@@ -145,6 +148,7 @@ std::vector<Candidate> candidates_for(const ContractionProblem& problem, const D
   add(kVectorUnits);
   const auto serves = [&](const MatrixAccess& access) {
     return access.kind == MatrixAccess::Kind::kVectors ||
+           access.kind == MatrixAccess::Kind::kElements ||
            (access.kind == MatrixAccess::Kind::kThroughCopy && has_scratch);
   };
   if (!serves(problem.a) || !serves(problem.b) || problem.size.k == 0 ||

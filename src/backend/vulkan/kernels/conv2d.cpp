@@ -73,6 +73,7 @@ class ImageOperand : public ContractionOperand {
         role_(role),
         pixels_(shader.parameter(pixels[2]), shader.parameter(pixels[3])),
         four_in_row_(pixels[3] % 4 == 0),
+        eight_in_row_(pixels[3] % kMatrixRun == 0),
         taps_(b_.u32(static_cast<std::uint32_t>(geometry.kernel_h)),
               b_.u32(static_cast<std::uint32_t>(geometry.kernel_w))),
         height_(shader.parameter(image.extents[2])),
@@ -87,6 +88,7 @@ class ImageOperand : public ContractionOperand {
   }
 
   Value is_aligned() const override { return elements_.is_aligned(); }
+  bool inner_is_nearest() const override { return role_ == Role::kTapsOutside; }
   void set_batch(Value batch) override { batch_offset_ = batch * group_stride_; }
   Position outer(Value index) override {
     return role_ == Role::kTapsOutside ? tap(index) : pixel(index);
@@ -97,14 +99,19 @@ class ImageOperand : public ContractionOperand {
 
   std::array<Position, 4> inner4(Value index) override {
     if (role_ != Role::kTapsOutside || !four_in_row_) return ContractionOperand::inner4(index);
-    // Neighbouring pixels of a row: one division for all.
-    std::array<Position, 4> positions;
-    positions[0] = pixel(index);
-    for (std::uint32_t i = 1; i < 4; ++i) {
-      positions[i] = positions[0];
-      positions[i][2] = positions[0][2] + i * geometry_.stride_w;
+    return in_row<4>(pixel(index));
+  }
+  PositionRun outer_run(Value first, Value last) override {
+    if (role_ == Role::kTapsOutside || !eight_in_row_) {
+      return ContractionOperand::outer_run(first, last);
     }
-    return positions;
+    return pixel_run(first, last);
+  }
+  PositionRun inner_run(Value first, Value last) override {
+    if (role_ != Role::kTapsOutside || !eight_in_row_) {
+      return ContractionOperand::inner_run(first, last);
+    }
+    return pixel_run(first, last);
   }
 
   Value load(const Position& outer, const Position& inner) override {
@@ -140,6 +147,21 @@ class ImageOperand : public ContractionOperand {
             at.x * geometry_.stride_w - geometry_.padding_w};
   }
 
+  /// Neighbouring pixels of a row, from its first one's position: one division for all.
+  template <std::size_t kCount>
+  std::array<Position, kCount> in_row(const Position& first) const {
+    const std::uint32_t step = role_ == Role::kTransposed ? 1 : geometry_.stride_w;
+    std::array<Position, kCount> positions;
+    positions.fill(first);
+    for (std::uint32_t i = 1; i < kCount; ++i) positions[i][2] = first[2] + i * step;
+    return positions;
+  }
+
+  PositionRun pixel_run(Value first, Value last) const {
+    const Value last_run = last & ~(kMatrixRun - 1);
+    return in_row<kMatrixRun>(pixel(b_.select(less(last, first), last_run, first)));
+  }
+
   Position tap(Value index) const {
     const Triple at = taps_(index);
     return {at.first * channel_stride_, at.y * geometry_.dilation_h, at.x * geometry_.dilation_w};
@@ -158,7 +180,7 @@ class ImageOperand : public ContractionOperand {
   Geometry geometry_;
   Role role_;
   TripleIndex pixels_;
-  bool four_in_row_;
+  bool four_in_row_, eight_in_row_;
   TripleIndex taps_;
   Value height_, width_, image_stride_, channel_stride_, row_stride_, column_stride_;
   Value group_stride_, batch_offset_, zero_;
@@ -223,8 +245,13 @@ ContractionSize size_of(const dispatch::Kernel& kernel) {
   }
 }
 
-ContractionProblem problem_of(const dispatch::Kernel& kernel) {
-  return {size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}, 3};
+ContractionProblem problem_of(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  ContractionProblem problem{
+      size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}, 3};
+  if (may_use_matrix_units(kernel, traits)) {
+    problem.a.kind = problem.b.kind = MatrixAccess::Kind::kElements;
+  }
+  return problem;
 }
 
 ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel) {
@@ -275,7 +302,7 @@ Place open_place(Shader& shader, const dispatch::Kernel& kernel) {
 std::vector<Dispatch> generate_conv2d(const Context& context) {
   const dispatch::Kernel& kernel = context.kernel;
   Contraction contraction;
-  contraction.problem = problem_of(kernel);
+  contraction.problem = problem_of(kernel, context.traits);
   contraction.four_in_row =
       kernel.kind != KernelKind::kConv2dWeightGradient && kernel.space[3] % 4 == 0;
   contraction.open_operands = [&](Shader& shader) { return open_operands(shader, kernel); };
@@ -286,7 +313,7 @@ std::vector<Dispatch> generate_conv2d(const Context& context) {
 }
 
 std::int64_t conv2d_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
-  return plan_contraction(problem_of(kernel), traits).scratch_bytes;
+  return plan_contraction(problem_of(kernel, traits), traits).scratch_bytes;
 }
 
 }  // namespace vkml::vulkan

@@ -84,16 +84,6 @@ MatrixAccess access_of(const dispatch::Kernel& kernel, const Side& side) {
   return {MatrixAccess::Kind::kThroughCopy, matrix_copy_bytes(operand)};
 }
 
-/// Narrow stores without the device's help, and index checks, take atomics that the kernels of the
-/// matrix units do without.
-bool may_use_matrix_units(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
-  const bool checks = std::any_of(kernel.program.code.begin(), kernel.program.code.end(),
-                                  [](const ops::Instruction& instruction) {
-                                    return instruction.op == ops::Opcode::kCheckIndex;
-                                  });
-  return !checks && traits.has_storage8 && traits.has_storage16;
-}
-
 ContractionProblem problem_of(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
   ContractionProblem problem{
       size_of(kernel), kernel.core_type, kernel.core_inputs[0].dtype, {}, {}, 3};

@@ -10,7 +10,7 @@ using spirv::Value;
 
 namespace {
 
-constexpr std::uint32_t kVector = 8;  // elements
+constexpr std::uint32_t kVector = kMatrixRun;  // elements
 
 const spirv::Type kFloat4 = spirv::with_components(spirv::kFloat32, 4);
 
@@ -84,8 +84,10 @@ MatrixStaging::MatrixStaging(Shader& shader, ContractionOperand& operand, Matrix
       use_(use),
       format_(format),
       shape_(shape),
-      is_inner_(operand.vectors() == ContractionOperand::Dense::kInner),
-      lines_(operand.lines()) {
+      is_gathered_(operand.vectors() == ContractionOperand::Dense::kNone),
+      is_inner_(is_gathered_ ? operand.inner_is_nearest()
+                             : operand.vectors() == ContractionOperand::Dense::kInner) {
+  if (!is_gathered_) lines_ = operand.lines();
   for (std::uint32_t i = 0; i < passes() * vectors_a_group(); ++i) {
     loaded_.emplace_back(b_, kWord4);
   }
@@ -102,6 +104,19 @@ void MatrixStaging::set_place(Value local, Value first_outer) {
   row_ = local / row_vectors();
   column_ = local % row_vectors();
   first_outer_ = first_outer;
+  if (is_gathered_) {
+    if (is_inner_) {
+      for (std::uint32_t pass = 0; pass < passes(); ++pass) {
+        gathered_outers_.push_back(
+            operand_.outer(clamped(first_outer + row_ + pass * rows_a_pass())));
+      }
+    } else {
+      const PositionRun run =
+          operand_.outer_run(first_outer + column_ * kVector, shape_.extent - 1);
+      gathered_outers_.assign(run.begin(), run.end());
+    }
+    return;
+  }
   lines_ = operand_.lines();
   if (!is_inner_) {
     start_ =
@@ -157,7 +172,40 @@ void MatrixStaging::load_masked(Value k, Value end) {
   }
 }
 
+/// Elements past the end of the sum are read at its last one, and count as 0.
+void MatrixStaging::gather(Value k, Value end) {
+  const Value last = end - 1;
+  PositionRun along_k;
+  if (is_inner_) along_k = operand_.inner_run(k + column_ * kVector, last);
+  for (std::uint32_t pass = 0; pass < passes(); ++pass) {
+    const Value step = is_inner_ ? k + column_ * kVector : k + row_ + pass * rows_a_pass();
+    if (!is_inner_) {
+      const Value inside = shape_.whole_steps ? step : b_.select(less(last, step), last, step);
+      along_k.fill(operand_.inner(inside));
+    }
+    std::array<Value, kVector> elements;
+    for (std::uint32_t i = 0; i < kVector; ++i) {
+      elements[i] = operand_.load(gathered_outers_[is_inner_ ? pass : i], along_k[i]);
+      if (shape_.whole_steps) continue;
+      const Value is_inside = less(is_inner_ ? step + i : step, end);
+      elements[i] = b_.select(is_inside, elements[i], b_.constant(elements[i].type, 0));
+    }
+    const Group group{b_.compose(std::span(elements).first(4)),
+                      b_.compose(std::span(elements).last(4))};
+    if (format_.dtype == DType::kF32) {
+      loaded_[2 * pass].store(b_.bitcast(group[0], kWord4));
+      loaded_[2 * pass + 1].store(b_.bitcast(group[1], kWord4));
+    } else {
+      loaded_[pass].store(pack(group)[0]);
+    }
+  }
+}
+
 void MatrixStaging::load(Value k, Value end) {
+  if (is_gathered_) {
+    gather(k, end);
+    return;
+  }
   if (shape_.whole_steps) {
     load_whole(k);
     return;

@@ -2,7 +2,8 @@
 //
 // A step's tile lies there as rows of 16-byte vectors, eight 16-bit elements each, in the direction
 // in which memory is dense; each row is padded by one vector, so that the rows of a matrix fall
-// into different banks. f32 is cut on its way into parts: bf16 values that add up to it. Each part
+// into different banks. What memory holds in whole vectors is read so, the rest (images under the
+// windows of a convolution) element by element. f32 is cut on its way into parts: bf16 values that add up to it. Each part
 // has a tile of its own.
 #pragma once
 
@@ -43,8 +44,8 @@ class MatrixStaging {
                   const spirv::SharedArray& found_special);
   /// `local` is the invocation's number in its workgroup.
   void set_place(spirv::Value local, spirv::Value first_outer);
-  /// Whether load() may be used: the operand starts at a vector of memory.
-  spirv::Value is_aligned() const { return lines_.is_aligned; }
+  /// Whether load() may be used: the operand is read one by one, or starts at a vector of memory.
+  spirv::Value is_aligned() const { return is_gathered_ ? b_.boolean(true) : lines_.is_aligned; }
 
   /// Reads the step at k into registers; elements from `end` on are 0.
   void load(spirv::Value k, spirv::Value end);
@@ -77,6 +78,7 @@ class MatrixStaging {
   spirv::Value clamped_vector(spirv::Value outer) const;
   spirv::Value outer_offset(std::uint32_t pass) const;
   void load_whole(spirv::Value k);
+  void gather(spirv::Value k, spirv::Value end);
   void load_masked(spirv::Value k, spirv::Value end);
   void load_group(std::uint32_t pass, spirv::Value element);
   spirv::Value place_of(std::uint32_t part, spirv::Value pass) const;
@@ -92,13 +94,15 @@ class MatrixStaging {
   spirv::MatrixUse use_;
   MatrixFormat format_;
   Shape shape_;
-  bool is_inner_;  // rows of shared memory go along k
+  bool is_gathered_;  // read element by element
+  bool is_inner_;     // rows of shared memory go along k
   ContractionOperand::Lines lines_;
   spirv::SharedArray memory_, found_special_;
   std::uint32_t first_ = 0;
   std::vector<spirv::Variable> loaded_;  // by pass, then vector
   spirv::Value row_, column_;            // of the invocation's first vector in the tile
   spirv::Value first_outer_;
+  std::vector<Position> gathered_outers_;  // those of its elements, which no step changes
   spirv::Value start_;  // of the element that the invocation loads first, but for its k
 };
 

@@ -112,10 +112,12 @@ Value signed_or_float_less(Value a, Value b) {
   return spirv::is_float(a.type) ? less(a, b) : signed_less(a, b);
 }
 
-/// `a_wins` ? a : b, and b when b is NaN. Without that test on the bits, drivers turn the
-/// comparison and the selection into a minimum or maximum that prefers numbers.
-Value pick_extreme(Value a_wins, Value a, Value b) {
-  if (spirv::is_float(a.type)) a_wins = logical_and(a_wins, logical_not(is_nan(b)));
+/// `a_wins` ? a : b, and b when b is NaN. Without that test on the bits, drivers that do not promise
+/// to keep NaN turn the comparison and the selection into a minimum or maximum that prefers numbers.
+Value pick_extreme(Shader& shader, Value a_wins, Value a, Value b) {
+  if (spirv::is_float(a.type) && !(is_f32(a) && shader.traits().keeps_special_values)) {
+    a_wins = logical_and(a_wins, logical_not(is_nan(b)));
+  }
   return a.builder->select(a_wins, a, b);
 }
 
@@ -183,7 +185,7 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
     case Opcode::kMul:
       return a * b;
     case Opcode::kDiv:
-      return divide(shader, a, b);
+      return instruction.imm == ops::kNearQuotient ? a / b : divide(shader, a, b);
     case Opcode::kRem:
       return remainder(a, b);
     case Opcode::kNeg:
@@ -191,9 +193,9 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
     case Opcode::kAbs:
       return unary(floating ? GLSLstd450FAbs : GLSLstd450SAbs);
     case Opcode::kMin:
-      return pick_extreme(signed_or_float_less(a, b), a, b);
+      return pick_extreme(shader, signed_or_float_less(a, b), a, b);
     case Opcode::kMax:
-      return pick_extreme(greater(a, b), a, b);
+      return pick_extreme(shader, greater(a, b), a, b);
     case Opcode::kFma:
       return fused_multiply_add(shader, a, b, c);
     case Opcode::kSqrt:

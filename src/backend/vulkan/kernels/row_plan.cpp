@@ -13,6 +13,8 @@ constexpr std::int64_t kVector = 4;
 /// would spill, and reading the row again is faster.
 constexpr std::int64_t kHeldByLane = 64;
 constexpr std::int64_t kHeldByGroup = 32768;
+/// More lanes would leave a compute unit idle at their barriers; fewer workgroups overlap.
+constexpr std::int64_t kMostLanes = 512;
 /// A part of a row shorter than this is not worth a second dispatch.
 constexpr std::int64_t kShortestSplit = 4096;
 
@@ -102,7 +104,7 @@ LaneLayout choose_layout(const RowSpaces& spaces, const RowPlan& plan, bool neig
     layout.rows = layout.lanes == 1 ? power_of_two(rows, 16) : 1;
     return layout;
   }
-  layout.lanes = power_of_two(divide_up(columns, 8), limit);
+  layout.lanes = power_of_two(divide_up(columns, 8), std::min(limit, kMostLanes));
   if (layout.lanes < 32) layout.rows = power_of_two(rows, 128 / layout.lanes);
   return layout;
 }

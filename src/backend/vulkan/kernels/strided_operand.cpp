@@ -30,7 +30,8 @@ std::vector<IndexAxis> joined(const std::vector<IndexAxis>& axes) {
 /// The offset of an index that several axes make up.
 class StridedIndex {
  public:
-  StridedIndex(Shader& shader, const std::vector<IndexAxis>& axes) : b_(shader.builder()) {
+  StridedIndex(Shader& shader, const std::vector<IndexAxis>& axes)
+      : b_(shader.builder()), has_runs_(axes.back().extent % kMatrixRun == 0) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
       extents_.push_back(i == 0 ? b_.u32(1) : shader.parameter(axes[i].extent));
       strides_.push_back(shader.stride_parameter(axes[i].stride));
@@ -46,10 +47,20 @@ class StridedIndex {
     }
     return offset + rest * strides_[0];
   }
+  /// Eight offsets from a multiple of 8 on, where such neighbours differ in the last axis alone.
+  std::array<Value, kMatrixRun> run(Value first, Value last) const {
+    std::array<Value, kMatrixRun> offsets;
+    const Value last_run = last & ~(kMatrixRun - 1);
+    offsets[0] = offset(b_.select(less(last, first), last_run, first));
+    for (std::uint32_t i = 1; i < kMatrixRun; ++i) offsets[i] = offsets[i - 1] + strides_.back();
+    return offsets;
+  }
+  bool has_runs() const { return has_runs_; }
   Value last_stride() const { return strides_.back(); }
 
  private:
   spirv::Builder& b_;
+  bool has_runs_;
   std::vector<Value> extents_, strides_;
 };
 
@@ -92,6 +103,20 @@ class StridedOperand : public ContractionOperand {
   void set_batch(Value batch) override { batch_offset_ = batch_.offset(batch); }
   Position outer(Value index) override { return {batch_offset_ + outer_.offset(index)}; }
   Position inner(Value index) override { return {inner_.offset(index)}; }
+  PositionRun outer_run(Value first, Value last) override {
+    if (!outer_.has_runs()) return ContractionOperand::outer_run(first, last);
+    PositionRun run;
+    const auto offsets = outer_.run(first, last);
+    for (std::size_t i = 0; i < run.size(); ++i) run[i] = {batch_offset_ + offsets[i]};
+    return run;
+  }
+  PositionRun inner_run(Value first, Value last) override {
+    if (!inner_.has_runs()) return ContractionOperand::inner_run(first, last);
+    PositionRun run;
+    const auto offsets = inner_.run(first, last);
+    for (std::size_t i = 0; i < run.size(); ++i) run[i] = {offsets[i]};
+    return run;
+  }
   Value load(const Position& outer, const Position& inner) override {
     return elements_.load(outer[0] + inner[0]);
   }
@@ -120,7 +145,7 @@ StridedOperandLayout joined(const StridedOperandLayout& layout) {
 }  // namespace
 
 ContractionOperand::Dense vector_direction(const StridedOperandLayout& layout) {
-  constexpr std::int64_t kGroup = 8;
+  constexpr std::int64_t kGroup = kMatrixRun;
   using Dense = ContractionOperand::Dense;
   const auto [batch, outer, inner] = joined(layout);
   if (outer.size() > 1 || inner.size() > 1 || !are_aligned(batch, kGroup)) return Dense::kNone;
