@@ -302,6 +302,48 @@ def test_a_large_convolution_matches(device: object) -> None:
     assert_close(result, conv2d_reference(wide(x), wide(w), padding=1), 64)
 
 
+@pytest.mark.parametrize("dtype", [vkml.float32, vkml.float16])
+@pytest.mark.parametrize(
+    ("images", "weights"),
+    [((8, 32, 32, 32), (128, 32, 3, 3)), ((8, 40, 31, 33), (96, 40, 3, 3))],
+)
+def test_convolutions_large_enough_for_matrix_units(
+    images: tuple[int, ...], weights: tuple[int, ...], dtype: object, device: object
+) -> None:
+    def rounded(shape: tuple[int, ...], seed: int) -> tuple[vkml.Tensor, np.ndarray]:
+        tensor = vkml.tensor(inputs(shape, -1, 1, seed), dtype=dtype, device=device)
+        return tensor, exact(tensor)
+
+    def windows(image: np.ndarray) -> np.ndarray:
+        padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+
+    x, wide_x = rounded(images, 0)
+    w, wide_w = rounded(weights, 1)
+    g, wide_g = rounded((images[0], weights[0], *images[2:]), 2)
+    x.requires_grad_()
+    w.requires_grad_()
+    y = vkml.conv2d(x, w, padding=1)
+    y.backward(g)
+    flipped = wide_w[:, :, ::-1, ::-1]
+    for actual, expected, terms in [
+        (y, np.einsum("nchwij,ocij->nohw", windows(wide_x), wide_w, optimize=True), w[0].numel()),
+        (
+            x.grad,
+            np.einsum("nohwij,ocij->nchw", windows(wide_g), flipped, optimize=True),
+            9 * len(w),
+        ),
+        (
+            w.grad,
+            np.einsum("nohw,nchwij->ocij", wide_g, windows(wide_x), optimize=True),
+            g[:, 0].numel(),
+        ),
+    ]:
+        precision = 2.0**-24 if dtype is vkml.float32 else 2.0**-11
+        bound = 4 * 2.0**-24 * terms + precision * np.abs(expected)
+        assert np.all(np.abs(exact(actual) - expected) <= bound)
+
+
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1), (64, 64, 64), (129, 257, 65), (1, 1000, 3), (300, 1, 200)]
 )
