@@ -76,10 +76,16 @@ void find_donations(Schedule& schedule) {
     ++references[static_cast<std::size_t>(position)];
     if (keeps) outlived[static_cast<std::size_t>(position)] = true;
   };
-  for (const Step& step : schedule.steps) {
+  // Users come before their sources, so that what becomes of a node is known when it is reached.
+  for (std::size_t i = schedule.steps.size(); i-- > 0;) {
+    const Step& step = schedule.steps[i];
     if (step.node->is_computed()) continue;
-    // A leaf gives up its sources once it is computed: no gradient passes through it.
-    const bool keeps = step.node->requires_grad() && !step.node->is_gradient_stop();
+    // A leaf gives up its sources once it is computed: no gradient passes through it. What this run
+    // does not compute, a view of a computed value among it, keeps them for as long as it is held.
+    const bool records = step.node->requires_grad() && !step.node->is_gradient_stop();
+    const bool is_held = step.node->has_slot() || outlived[i] ||
+                         references[i] != step.node->weak_from_this().use_count();
+    const bool keeps = records || (!step.kept && is_held);
     for (const NodePtr& source : step.node->sources()) count(source, keeps);
     if (step.node->is_view()) count(step.node->view_src(), keeps);
   }

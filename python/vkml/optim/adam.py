@@ -7,7 +7,7 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, require
+from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
 
 
 class Adam(Optimizer):
@@ -66,13 +66,10 @@ class Adam(Optimizer):
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = vkml.zeros_like(parameter)
         state["step"] += 1
-        if group["maximize"]:
-            gradient = -gradient
+        gradient = ascent_or_decay(parameter, gradient, group, decay=not self._decoupled_decay)
         value: Tensor = parameter
         if decay != 0 and self._decoupled_decay:
             value = value * (1 - lr * decay)
-        elif decay != 0:
-            gradient = gradient + parameter * decay
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.assign_(mean * beta1 + gradient * (1 - beta1))
         square.assign_(square * beta2 + gradient * gradient * (1 - beta2))
