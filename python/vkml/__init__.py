@@ -25,6 +25,7 @@ from vkml.grad_mode import set_grad_enabled as set_grad_enabled  # type: ignore[
 if TYPE_CHECKING:
     from vkml import autograd as autograd
     from vkml import data as data
+    from vkml import func as func
     from vkml import linalg as linalg
     from vkml import nn as nn
     from vkml import optim as optim
@@ -35,7 +36,7 @@ DeviceLike = Device | str  # noqa: F405
 """What arguments named `device` take: `vkml.cpu`, or a name such as "vulkan:1"."""
 
 # Loaded at first use, so that `import vkml` stays fast.
-_SUBMODULES = frozenset({"autograd", "data", "linalg", "nn", "optim"})
+_SUBMODULES = frozenset({"autograd", "data", "func", "linalg", "nn", "optim"})
 _FROM_SERIALIZATION = frozenset({"load", "save"})
 
 

@@ -20,6 +20,7 @@
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
 #include "vkml/dispatch/verify.h"
+#include "vkml/ops/batching.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::dispatch {
@@ -56,7 +57,14 @@ void check_schedule(const Schedule& schedule, Device device, const Backend& back
       throw DeviceError(fmt::format("[{}] is on {} in a graph on {}", node.op().name,
                                     to_string(node.device()), to_string(device)));
     }
-    if (step.role != Role::kCompute || backend.supports(node, reason)) continue;
+    if (step.role != Role::kCompute) continue;
+    if (graph::is_placeholder(node)) {
+      throw UnsupportedError(
+          "[vmap] the function reads the value of its argument, which stands for every example of "
+          "the batch. Use tensor operators (vkml.where for a condition), or call the function once "
+          "for each example");
+    }
+    if (backend.supports(node, reason)) continue;
     throw UnsupportedError(fmt::format(
         "[{}] is not available on {}{}{}. Compute it on the CPU: vkml.tensor(t.numpy(), "
         "device=vkml.cpu)",

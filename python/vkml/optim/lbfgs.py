@@ -201,14 +201,15 @@ def _largest(vector: Tensor) -> float:
 def _direction(gradient: Tensor, state: dict[str, Any]) -> Tensor:
     """The inverse Hessian of the history times -gradient, by the recursion of two loops."""
     history = list(zip(state["old_dirs"], state["old_stps"], state["ro"], strict=True))
-    vector = -gradient
+    vector: Tensor = -gradient
     shares: list[Tensor] = []
     for change, step, inverse in reversed(history):
         share = (step @ vector) * inverse
         vector = vector - change * share
         vkml.realize([share, vector])
         shares.append(share)
-    vector = vector * state["H_diag"]
+    scale: Tensor | float = state["H_diag"]
+    vector = vector * scale
     for (change, step, inverse), share in zip(history, reversed(shares), strict=True):
         vector = vector + step * (share - (change @ vector) * inverse)
         vkml.realize([vector])
