@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "call_recorder.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/functions.h"
 
@@ -16,6 +17,7 @@ using graph::NodePtr;
 using graph::Value;
 
 void LeafGradient::accumulate(const Value& gradient) {
+  if (mark_.needs_capture()) CallRecorder::current().capture(shared_from_this(), true);
   const std::scoped_lock lock(mutex_);
   // A gradient has its leaf's own layout, so that it can be written to.
   const Value sum =
@@ -23,12 +25,14 @@ void LeafGradient::accumulate(const Value& gradient) {
   gradient_ = std::make_shared<Slot>(sum.node());
 }
 
-std::shared_ptr<Slot> LeafGradient::current() const {
+std::shared_ptr<Slot> LeafGradient::current() {
+  if (mark_.needs_capture()) CallRecorder::current().capture(shared_from_this(), true);
   const std::scoped_lock lock(mutex_);
   return gradient_;
 }
 
 void LeafGradient::set(std::shared_ptr<Slot> gradient) {
+  if (mark_.needs_capture()) CallRecorder::current().capture(shared_from_this(), false);
   const std::scoped_lock lock(mutex_);
   gradient_ = std::move(gradient);
 }
@@ -94,7 +98,25 @@ void Slot::refresh() {
   }
 }
 
+void Slot::substitute(NodePtr node) {
+  const std::scoped_lock lock(mutex_);
+  node->add_slot();
+  node_->remove_slot();
+  node_ = std::move(node);
+}
+
+void Slot::mark_changed() {
+  const std::scoped_lock lock(mutex_);
+  ++version_;
+}
+
+std::uint64_t Slot::changes() {
+  const std::scoped_lock lock(mutex_);
+  return version_;
+}
+
 NodePtr Slot::node() {
+  if (mark_.needs_capture()) CallRecorder::current().capture(shared_from_this());
   const std::scoped_lock lock(mutex_);
   refresh();
   return node_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "vkml/dispatch/recording.h"
 #include "vkml/ops/elementwise.h"
 
 namespace vkml::dispatch {
@@ -59,8 +60,11 @@ void number_storage_classes(Schedule& schedule) {
 bool may_donate(const Step& step) {
   if (step.role != Role::kCompute || step.node->family() != Family::kAssign) return false;
   const NodePtr& old = step.node->source(0);
-  return old->is_computed() && !old->is_view() && !old->storage()->is_exported() &&
-         old->storage().use_count() == 1;
+  if (!old->is_computed() || old->is_view()) return false;
+  // What was made from host memory while a step is recorded is the same in every later run.
+  const Recording* recording = Recording::current();
+  if (recording != nullptr && recording->block_of(*old->storage()) < 0) return false;
+  return !old->storage()->is_exported() && old->storage().use_count() == 1;
 }
 
 /// An assignment may overwrite the old block when, once this graph has run, nobody can read the old
