@@ -32,6 +32,7 @@ void bind_arrangement(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_ordering(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_selection(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_random(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_jit(nb::module_& m);
 void bind_linalg(nb::module_& m);
 void bind_transforms(nb::module_& m);
 void bind_networks(nb::module_& m);

@@ -20,4 +20,5 @@ NB_MODULE(_vkml, m) {
   bind_networks(m);
   bind_linalg(m);
   bind_transforms(m);
+  bind_jit(m);
 }

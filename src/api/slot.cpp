@@ -16,8 +16,14 @@ using graph::Family;
 using graph::NodePtr;
 using graph::Value;
 
+void LeafGradient::capture(bool reads) {
+  if (!mark_.needs_capture()) return;
+  CallRecorder::current().capture(shared_from_this(), reads);
+  mark_.set_captured();
+}
+
 void LeafGradient::accumulate(const Value& gradient) {
-  if (mark_.needs_capture()) CallRecorder::current().capture(shared_from_this(), true);
+  capture(true);
   const std::scoped_lock lock(mutex_);
   // A gradient has its leaf's own layout, so that it can be written to.
   const Value sum =
@@ -26,13 +32,13 @@ void LeafGradient::accumulate(const Value& gradient) {
 }
 
 std::shared_ptr<Slot> LeafGradient::current() {
-  if (mark_.needs_capture()) CallRecorder::current().capture(shared_from_this(), true);
+  capture(true);
   const std::scoped_lock lock(mutex_);
   return gradient_;
 }
 
 void LeafGradient::set(std::shared_ptr<Slot> gradient) {
-  if (mark_.needs_capture()) CallRecorder::current().capture(shared_from_this(), false);
+  capture(false);
   const std::scoped_lock lock(mutex_);
   gradient_ = std::move(gradient);
 }
@@ -115,8 +121,14 @@ std::uint64_t Slot::changes() {
   return version_;
 }
 
+void Slot::capture() {
+  if (!mark_.needs_capture()) return;
+  CallRecorder::current().capture(shared_from_this());
+  mark_.set_captured();
+}
+
 NodePtr Slot::node() {
-  if (mark_.needs_capture()) CallRecorder::current().capture(shared_from_this());
+  capture();
   const std::scoped_lock lock(mutex_);
   refresh();
   return node_;
@@ -129,6 +141,7 @@ std::uint64_t Slot::version() {
 }
 
 void Slot::leave_base(NodePtr node) {
+  capture();
   const std::scoped_lock lock(mutex_);
   base_.reset();
   steps_.clear();
@@ -150,6 +163,7 @@ void check_shows_elements_once(const Shape& view) {
 }  // namespace
 
 void Slot::rebind(const Value& value) {
+  capture();
   const std::scoped_lock lock(mutex_);
   refresh();
   if (!base_) {

@@ -20,8 +20,9 @@ class RecordingMark {
  public:
   static std::uint64_t current() { return current_; }
   static std::uint64_t set(std::uint64_t id) { return std::exchange(current_, id); }
-  /// Whether what bears this mark has yet to be captured. It is marked then.
-  bool needs_capture() { return current_ != 0 && std::exchange(id_, current_) != current_; }
+  /// Whether what bears this mark has yet to be captured.
+  bool needs_capture() const { return current_ != 0 && id_ != current_; }
+  void set_captured() { id_ = current_; }
 
  private:
   static inline thread_local std::uint64_t current_ = 0;
@@ -37,6 +38,8 @@ class LeafGradient final : public graph::GradientSink,
   void set(std::shared_ptr<Slot> gradient);
 
  private:
+  void capture(bool reads);
+
   RecordingMark mark_;
   std::mutex mutex_;
   std::shared_ptr<Slot> gradient_;
@@ -88,6 +91,8 @@ class Slot : public std::enable_shared_from_this<Slot> {
   }
 
  private:
+  /// While this thread records, lets it know of a tensor that was there before.
+  void capture();
   void refresh();
   /// Whether the whole base is shown: a detached alias.
   bool shows_all() const;

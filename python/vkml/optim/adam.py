@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import vkml
@@ -79,7 +78,7 @@ class Adam(Optimizer):
             square = largest
         # The corrections of both means for their start at zero are plain numbers.
         step_size = lr / (1 - beta1 ** state["step"])
-        root_correction = 1 / math.sqrt(1 - beta2 ** state["step"])
+        root_correction = (1 - beta2 ** state["step"]) ** -0.5
         parameter.assign_(value - mean * step_size / (square.sqrt() * root_correction + eps))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import vkml
@@ -78,7 +77,8 @@ class NAdam(Optimizer):
             value = value * (1 - lr * group["weight_decay"])
 
         def momentum(at: int) -> float:
-            return float(beta1 * (1 - 0.5 * 0.96 ** (at * group["momentum_decay"])))
+            factor: float = beta1 * (1 - 0.5 * 0.96 ** (at * group["momentum_decay"]))
+            return factor
 
         now, ahead = momentum(step), momentum(step + 1)
         state["mu_product"] *= now
@@ -86,7 +86,7 @@ class NAdam(Optimizer):
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.assign_(mean * beta1 + gradient * (1 - beta1))
         square.assign_(square * beta2 + gradient * gradient * (1 - beta2))
-        root = square.sqrt() * (1 / math.sqrt(1 - beta2**step)) + group["eps"]
+        root = square.sqrt() * (1 - beta2**step) ** -0.5 + group["eps"]
         move = gradient * (lr * (1 - now) / (1 - product))
         move = move + mean * (lr * ahead / (1 - product * ahead))
         parameter.assign_(value - move / root)

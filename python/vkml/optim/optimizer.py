@@ -15,6 +15,7 @@ from typing import Any
 import vkml
 from vkml import Tensor, enable_grad, no_grad
 from vkml.foreign import is_tensor, tensor_from
+from vkml.recorded_numbers import recorded, recorded_entry, recorded_list
 
 ParameterGroup = dict[str, Any]
 Parameters = Iterable[Tensor] | Iterable[ParameterGroup] | Iterable[tuple[str, Tensor]]
@@ -100,11 +101,12 @@ class Optimizer:
                 loss = closure()
         changed: list[Tensor] = []
         with no_grad():
-            for group in self.param_groups:
+            for settings in recorded_list(self.param_groups, "param_groups"):
+                group = recorded(settings)
                 for tensor in group["params"]:
                     if tensor.grad is None:
                         continue
-                    state = self.state[tensor]
+                    state = recorded_entry(self.state, tensor)
                     self._update(tensor, tensor.grad, state, group)
                     changed.append(tensor)
                     changed.extend(v for v in state.values() if isinstance(v, Tensor))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import vkml
 from vkml.optim.optimizer import Optimizer
 
 
@@ -51,8 +52,16 @@ class LRScheduler:
 
     def step(self) -> None:
         """Moves on by one step and sets the rates."""
+        self._refuse_recording()
         self.last_epoch += 1
         self._set_rates(self.get_lr())
+
+    def _refuse_recording(self) -> None:
+        if vkml.is_recording():
+            raise vkml.ArgumentError(
+                f"[{type(self).__name__}] a schedule cannot be stepped in a function that vkml.jit "
+                f"records. Step it outside: the recorded function uses the rate of now."
+            )
 
     def _set_rates(self, rates: list[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):

@@ -50,6 +50,7 @@ class SequentialLR(LRScheduler):
 
     def step(self) -> None:
         """Moves on by one step and sets the rates."""
+        self._refuse_recording()
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]

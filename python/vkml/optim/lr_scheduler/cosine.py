@@ -87,6 +87,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Moves on by one step, or to `epoch`, which may lie between two, and sets the rates."""
+        self._refuse_recording()
         if epoch is None:
             self.T_cur += 1
             epoch = self.last_epoch + 1

@@ -75,6 +75,7 @@ class ReduceLROnPlateau(LRScheduler):
         Args:
             metrics: The metric's value now: a number or a tensor of one element.
         """
+        self._refuse_recording()
         metric = float(metrics)
         self.last_epoch += 1
         if self.is_better(metric):
