@@ -51,7 +51,7 @@ struct Source {
   Device device;
   bool is_leaf = false;
   bool is_overwritten = false;
-  int final_value = -1;       // what it shows after the step; -1: what it showed
+  int final_value = -1;         // what it shows after the step; -1: what it showed
   bool stays_in_place = false;  // it does so where it is
 };
 
@@ -239,9 +239,11 @@ dispatch::StepBindings Replay::bind(const Found& found, std::span<const Number> 
     if (origin.source == NumberSource::kDraw) {
       const auto word = static_cast<std::uint64_t>(origin.index) - 2 * first_draw;
       const graph::RandomKey key = random_key(draw_count() + word / 2);
-      bound.scalars[index] = graph::scalar_bits(node, static_cast<std::int32_t>(key.words[word % 2]));
+      bound.scalars[index] =
+          graph::scalar_bits(node, static_cast<std::int32_t>(key.words[word % 2]));
     } else {
-      bound.scalars[index] = graph::scalar_bits(node, numbers[static_cast<std::size_t>(origin.index)]);
+      bound.scalars[index] =
+          graph::scalar_bits(node, numbers[static_cast<std::size_t>(origin.index)]);
     }
   }
   return bound;
@@ -274,8 +276,7 @@ void Replay::publish(const Found& found, const dispatch::StepBindings& bound) {
       slot.mark_changed();
       continue;
     }
-    NodePtr leaf =
-        leaf_of(values[static_cast<std::size_t>(source.final_value)], found, bound);
+    NodePtr leaf = leaf_of(values[static_cast<std::size_t>(source.final_value)], found, bound);
     if (source.is_leaf) leaf->set_sink(slot.gradient());
     slot.show(std::move(leaf));
   }
@@ -360,7 +361,8 @@ class Summary {
       const Value value = result.value();
       if (!value->requires_grad() || value->is_gradient_stop() || value->is_released()) continue;
       throw AutogradError(fmt::format(
-          "[jit] a result of shape {} has a recorded gradient ({}), which a replay cannot give. Call "
+          "[jit] a result of shape {} has a recorded gradient ({}), which a replay cannot give. "
+          "Call "
           "backward() inside the recorded function, return detach() of it, or call under no_grad",
           value.shape().to_string(), value->op().name));
     }
@@ -494,7 +496,8 @@ class Summary {
     }
     for (const RecordedStep::Result& result : replay_->step.results) {
       const int source = source_with(result.block);
-      if (is_given(result.block)) replay_->sources[static_cast<std::size_t>(source)].is_overwritten = true;
+      if (is_given(result.block))
+        replay_->sources[static_cast<std::size_t>(source)].is_overwritten = true;
     }
   }
 

@@ -98,7 +98,8 @@ class Joining {
       }
     }
     for (std::size_t b = 0; b < buffers.size(); ++b) {
-      if (buffers[b].kind == BufferKind::kTemporary) targets_[b] = {new_buffer(buffers[b].bytes), 0};
+      if (buffers[b].kind == BufferKind::kTemporary)
+        targets_[b] = {new_buffer(buffers[b].bytes), 0};
       if (buffers[b].kind == BufferKind::kResult) {
         targets_[b] = result_target(part, part.results[at(buffers[b].binding)], buffers[b]);
       }
@@ -167,8 +168,8 @@ class Joining {
     if (const auto found = written_.find(input.block);
         found != written_.end() && found->second.node >= 0) {
       node.view_root = found->second.node;
-      node.view_offset = (input.offset - found->second.offset) /
-                         static_cast<std::int64_t>(size_of(node.dtype));
+      node.view_offset =
+          (input.offset - found->second.offset) / static_cast<std::int64_t>(size_of(node.dtype));
       node.input = {};
       return;
     }

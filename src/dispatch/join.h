@@ -1,7 +1,8 @@
 // Joins the plans of a recorded step's parts into one. Pure.
 //
-// A block is one buffer of the joined plan: parts that read a block which an earlier part wrote read
-// that buffer, and an assignment that a part writes over a block is written to the same buffer.
+// A block is one buffer of the joined plan: parts that read a block which an earlier part wrote
+// read that buffer, and an assignment that a part writes over a block is written to the same
+// buffer.
 #pragma once
 
 #include <cstdint>

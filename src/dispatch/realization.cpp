@@ -72,8 +72,7 @@ void finish_results(const Schedule& schedule, std::span<const int> results,
                     std::span<const Location> places) {
   std::vector<NodePtr> nodes;
   std::vector<NodePtr> views;
-  for (const int position : results)
-    nodes.push_back(schedule[position].node->shared_from_this());
+  for (const int position : results) nodes.push_back(schedule[position].node->shared_from_this());
   for (const Step& step : schedule.steps) {
     if (step.role == Role::kAlias && step.kept) views.push_back(step.node->shared_from_this());
   }

@@ -97,10 +97,9 @@ TEST_P(Jit, LeavesEverythingAsItWasWhenTheFunctionThrows) {
   EXPECT_EQ(state.to_floats(), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Jit, testing::ValuesIn(devices_here()),
-                         [](const auto& test) {
-                           return test.param.kind == DeviceKind::kCpu ? "cpu" : "vulkan";
-                         });
+INSTANTIATE_TEST_SUITE_P(Devices, Jit, testing::ValuesIn(devices_here()), [](const auto& test) {
+  return test.param.kind == DeviceKind::kCpu ? "cpu" : "vulkan";
+});
 
 }  // namespace
 }  // namespace vkml

@@ -20,6 +20,12 @@ OPTIMIZERS = {
     "Adam": lambda p: optim.Adam(p, lr=0.01),
     "AMSGrad": lambda p: optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.1),
     "AdamW": lambda p: optim.AdamW(p, lr=0.01),
+    "NAdam": lambda p: optim.NAdam(p, lr=0.01),
+    "RMSprop": lambda p: optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
+    "Adagrad": lambda p: optim.Adagrad(p, lr=0.01, lr_decay=0.1),
+    "Adadelta": lambda p: optim.Adadelta(p),
+    "Adamax": lambda p: optim.Adamax(p, lr=0.01),
+    "Lion": lambda p: optim.Lion(p, lr=0.01),
 }
 SCHEDULES = {
     "cosine": lambda o: optim.lr_scheduler.CosineAnnealingLR(o, T_max=7),

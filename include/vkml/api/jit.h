@@ -2,10 +2,10 @@
 // plan, without running the function or building a graph.
 //
 // State is whatever tensor the function reads or changes and that was there before the call:
-// parameters, buffers, statistics, gradients, an optimiser's tensors. A replay reads their values of
-// now and changes them as the function would, in place. The random stream goes on as it would. The
-// numbers that the function computed with, and the branches that it took, are those of the recorded
-// call.
+// parameters, buffers, statistics, gradients, an optimiser's tensors. A replay reads their values
+// of now and changes them as the function would, in place. The random stream goes on as it would.
+// The numbers that the function computed with, and the branches that it took, are those of the
+// recorded call.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class RecordedCall {
   /// Why the recording does not stand for a call with these arguments now; empty when it does.
   virtual std::string mismatch(std::span<const Tensor> arguments) const = 0;
   /// Runs the step: its results, in order. `numbers` are the values of the expressions that it was
-  /// recorded with (number()). There must be no mismatch. Throws as realize(); all is as before then.
+  /// recorded with (number()). There must be no mismatch. Throws as realize(); all is as before
+  /// then.
   virtual std::vector<Tensor> run(std::span<const Tensor> arguments,
                                   std::span<const Number> numbers = {}) = 0;
 };

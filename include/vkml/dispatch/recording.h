@@ -99,7 +99,7 @@ class Recording {
   struct Part;
   StoragePtr add_block(Device device, std::size_t bytes);
 
-  std::uint64_t serial_;  // tells blocks of different recordings apart
+  std::uint64_t serial_;       // tells blocks of different recordings apart
   std::vector<bool> given_;    // by block
   std::vector<bool> written_;  // by block
   std::optional<Device> device_;

@@ -44,10 +44,10 @@ double scalar_number(const Node& node);
 
 /// What gives a scalar node its number when a recorded step runs again (api/jit.h).
 enum class NumberSource : std::uint8_t {
-  kConstant,   // the number it has
-  kDraw,       // a word of a random key: index 2 * draw + word
+  kConstant,    // the number it has
+  kDraw,        // a word of a random key: index 2 * draw + word
   kExpression,  // a number of the recorded program
-  kConverted,  // one that was converted to a dtype that cannot hold it
+  kConverted,   // one that was converted to a dtype that cannot hold it
 };
 struct NumberOrigin {
   NumberSource source = NumberSource::kConstant;
