@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,9 @@ class Framework(Protocol):
 
     def run(self, *tensors: Any) -> None:
         """See to it that the values of these are computed, or queued to be."""
+
+    def recorded(self, function: Callable[[], Any]) -> Callable[[], Any]:
+        """The function, replayed without Python where the framework can."""
 
     def synchronize(self) -> None:
         """Wait for the device."""
@@ -48,6 +52,10 @@ class Vkml:
         for tensor in tensors:
             tensor.realize()
 
+    def recorded(self, function: Callable[[], Any]) -> Callable[[], Any]:
+        recorded: Callable[[], Any] = self.lib.jit(function)
+        return recorded
+
     def synchronize(self) -> None:
         self.lib.synchronize()
 
@@ -72,6 +80,10 @@ class Torch:
 
     def run(self, *tensors: Any) -> None:
         """PyTorch has started them already."""
+
+    def recorded(self, function: Callable[[], Any]) -> Callable[[], Any]:
+        """Eager: the peer of the other rows."""
+        return function
 
     def synchronize(self) -> None:
         if self.device == "cuda":

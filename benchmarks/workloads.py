@@ -182,21 +182,30 @@ def convolution(kernel: int, framework: Framework) -> Callable[[], None]:
 
 
 def training_step(
-    framework: Framework, model: Any, optimizer: Any, inputs: np.ndarray, classes: int
+    framework: Framework,
+    model: Any,
+    optimizer: Any,
+    inputs: np.ndarray,
+    classes: int,
+    recorded: bool = False,
 ) -> Callable[[], None]:
-    """Forward, cross entropy, backward, update and a read of the loss, on fixed data."""
+    """Forward, cross entropy, backward, update and a read of the loss, on fixed data.
+
+    `recorded`: all but the read is what `vkml.jit` replays.
+    """
     labels = np.random.default_rng(1).integers(0, classes, len(inputs), dtype=np.int64)
     x, y = framework.array(inputs), framework.array(labels)
     cross_entropy = framework.lib.nn.functional.cross_entropy
 
-    def call() -> None:
+    def step() -> Any:
         optimizer.zero_grad()
         loss = cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
-        loss.item()
+        return loss
 
-    return call
+    run = framework.recorded(step) if recorded else step
+    return lambda: run().item()
 
 
 def optimizer_for(framework: Framework, name: str, model: Any) -> Any:
@@ -207,12 +216,12 @@ def optimizer_for(framework: Framework, name: str, model: Any) -> Any:
     return optim.Adam(model.parameters(), lr=1e-3)
 
 
-def mlp(optimizer: str, framework: Framework) -> Callable[[], None]:
+def mlp(optimizer: str, recorded: bool, framework: Framework) -> Callable[[], None]:
     """784-128-10 with ReLU, batch 64."""
     nn = framework.lib.nn
     model = framework.to_device(nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)))
     return training_step(
-        framework, model, optimizer_for(framework, optimizer, model), normal(64, 784), 10
+        framework, model, optimizer_for(framework, optimizer, model), normal(64, 784), 10, recorded
     )
 
 
@@ -278,6 +287,7 @@ def workloads(sizes: Sizes) -> Iterator[Workload]:
             "GFLOP/s",
             2 * 32 * 64 * 64 * 32 * 32 * kernel**2,
         )
-    yield Workload("MLP step, SGD", partial(mlp, "SGD"), "ms")
-    yield Workload("MLP step, Adam", partial(mlp, "Adam"), "ms")
+    for optimizer in ("SGD", "Adam"):
+        yield Workload(f"MLP step, {optimizer}", partial(mlp, optimizer, False), "ms")
+        yield Workload(f"MLP step, {optimizer}, jit", partial(mlp, optimizer, True), "ms")
     yield Workload(f"CNN step, batch {sizes.cnn_batch}", partial(cnn, sizes.cnn_batch), "ms")

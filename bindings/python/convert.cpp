@@ -58,9 +58,17 @@ Extents integers_from(const char* op, nb::handle object) {
 
 }  // namespace
 
+namespace {
+
+/// What vkml.recording's numbers are known by: the index of their expression.
+constexpr const char* kExpressionIndex = "__vkml_expression__";
+
+}  // namespace
+
 bool is_operand(nb::handle object) {
   if (nb::isinstance<Tensor>(object)) return nb::inst_ready(object);
-  return is_number(object) || PyIndex_Check(object.ptr()) || nb::hasattr(object, "__array__");
+  return is_number(object) || PyIndex_Check(object.ptr()) || nb::hasattr(object, "__array__") ||
+         nb::hasattr(object, kExpressionIndex);
 }
 
 Tensor indices_from(nb::handle object, const char* op, Device device) {
@@ -77,6 +85,12 @@ Tensor operand_from(nb::handle object, const char* op) {
   if (PyBool_Check(object.ptr())) return Tensor(object.ptr() == Py_True);
   if (PyFloat_Check(object.ptr())) return Tensor(PyFloat_AsDouble(object.ptr()));
   if (PyLong_Check(object.ptr())) return Tensor(integer_from(op, object));
+  if (nb::hasattr(object, kExpressionIndex)) {
+    const nb::object value = object.attr("value");
+    const auto index = nb::cast<std::int64_t>(object.attr(kExpressionIndex));
+    return PyLong_Check(value.ptr()) ? number(integer_from(op, value), index)
+                                     : number(PyFloat_AsDouble(value.ptr()), index);
+  }
   if (nb::hasattr(object, "__array__") || nb::isinstance<nb::sequence>(object)) {
     return tensor_from(object, std::nullopt, default_device());
   }

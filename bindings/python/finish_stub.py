@@ -16,6 +16,7 @@ from types import ModuleType
 SHADOWED = {"bool", "float", "int"}
 WITHOUT_ARGUMENTS = {
     "Iterator": "Iterator[Tensor]",
+    "dict": "builtins.dict[typing.Any, typing.Any]",
     "tuple": "builtins.tuple[typing.Any, ...]",
 }
 BINARY_OPERATORS = {

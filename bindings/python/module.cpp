@@ -19,4 +19,6 @@ NB_MODULE(_vkml, m) {
   bind_creation(m);
   bind_networks(m);
   bind_linalg(m);
+  bind_transforms(m);
+  bind_jit(m);
 }

@@ -25,9 +25,11 @@ from vkml.grad_mode import set_grad_enabled as set_grad_enabled  # type: ignore[
 if TYPE_CHECKING:
     from vkml import autograd as autograd
     from vkml import data as data
+    from vkml import func as func
     from vkml import linalg as linalg
     from vkml import nn as nn
     from vkml import optim as optim
+    from vkml.recording import jit as jit
     from vkml.serialization import load as load
     from vkml.serialization import save as save
 
@@ -35,13 +37,15 @@ DeviceLike = Device | str  # noqa: F405
 """What arguments named `device` take: `vkml.cpu`, or a name such as "vulkan:1"."""
 
 # Loaded at first use, so that `import vkml` stays fast.
-_SUBMODULES = frozenset({"autograd", "data", "linalg", "nn", "optim"})
-_FROM_SERIALIZATION = frozenset({"load", "save"})
+_SUBMODULES = frozenset({"autograd", "data", "func", "linalg", "nn", "optim"})
+_FROM_SUBMODULE = {"jit": "recording", "load": "serialization", "save": "serialization"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"vkml.{name}")
-    if name in _FROM_SERIALIZATION:
-        return getattr(import_module("vkml.serialization"), name)
+    if name in _FROM_SUBMODULE:
+        value = getattr(import_module(f"vkml.{_FROM_SUBMODULE[name]}"), name)
+        globals()[name] = value  # found at once from now on
+        return value
     raise AttributeError(f"module 'vkml' has no attribute '{name}'")

@@ -1,6 +1,7 @@
 #include "pending_assignments.h"
 
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "vkml/graph/node_index.h"
@@ -23,14 +24,14 @@ List& list() {
 
 bool is_pending(const NodePtr& node) { return node && node->has_slot() && !node->is_computed(); }
 
-std::vector<NodePtr> take(Device device) {
+std::vector<NodePtr> take(std::optional<Device> device) {
   List& pending = list();
   const std::scoped_lock lock(pending.mutex);
   std::vector<NodePtr> taken;
   std::erase_if(pending.nodes, [&](const auto& weak) {
     NodePtr node = weak.lock();
     if (!is_pending(node)) return true;
-    if (node->device() != device) return false;
+    if (device && node->device() != *device) return false;
     taken.push_back(std::move(node));
     return true;
   });
@@ -62,6 +63,8 @@ void add_pending_assignment(const NodePtr& node) {
   }
   pending.nodes.push_back(node);
 }
+
+std::vector<NodePtr> take_all_pending_assignments() { return take({}); }
 
 PendingAssignments take_pending_assignments(const NodePtr& output) {
   PendingAssignments found;

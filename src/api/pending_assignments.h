@@ -14,6 +14,8 @@ struct PendingAssignments {
   std::vector<graph::NodePtr> sharing;  // they need a value that the output needs too
   std::vector<graph::NodePtr> others;
 };
+/// All of them, off the list.
+std::vector<graph::NodePtr> take_all_pending_assignments();
 /// Takes the assignments on the output's device off the list.
 PendingAssignments take_pending_assignments(const graph::NodePtr& output);
 

@@ -2,7 +2,9 @@
 
 #include <mutex>
 
+#include "slot.h"
 #include "vkml/api/context.h"
+#include "vkml/core/error.h"
 
 namespace vkml {
 namespace {
@@ -24,17 +26,43 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+graph::RandomKey key_of(std::uint64_t seed, std::uint64_t draw) {
+  const std::uint64_t word =
+      mix(mix(seed + 0x9e3779b97f4a7c15u) + (draw + 1) * 0x9e3779b97f4a7c15u);
+  return {{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)}, draw};
+}
+
 }  // namespace
 
 graph::RandomKey next_random_key() {
   Stream& s = stream();
   const std::scoped_lock lock(s.mutex);
-  const std::uint64_t word =
-      mix(mix(s.seed + 0x9e3779b97f4a7c15u) + ++s.draws * 0x9e3779b97f4a7c15u);
-  return {{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)}};
+  return key_of(s.seed, s.draws++);
+}
+
+graph::RandomKey random_key(std::uint64_t draw) {
+  Stream& s = stream();
+  const std::scoped_lock lock(s.mutex);
+  return key_of(s.seed, draw);
+}
+
+std::uint64_t draw_count() {
+  Stream& s = stream();
+  const std::scoped_lock lock(s.mutex);
+  return s.draws;
+}
+
+void set_draw_count(std::uint64_t count) {
+  Stream& s = stream();
+  const std::scoped_lock lock(s.mutex);
+  s.draws = count;
 }
 
 void manual_seed(std::uint64_t seed) {
+  if (RecordingMark::current() != 0) {
+    throw ArgumentError(
+        "[manual_seed] a function that is recorded cannot seed the stream. Seed it outside");
+  }
   Stream& s = stream();
   const std::scoped_lock lock(s.mutex);
   s.seed = seed;

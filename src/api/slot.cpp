@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "call_recorder.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/functions.h"
 
@@ -15,7 +16,14 @@ using graph::Family;
 using graph::NodePtr;
 using graph::Value;
 
+void LeafGradient::capture(bool reads) {
+  if (!mark_.needs_capture()) return;
+  CallRecorder::current().capture(shared_from_this(), reads);
+  mark_.set_captured();
+}
+
 void LeafGradient::accumulate(const Value& gradient) {
+  capture(true);
   const std::scoped_lock lock(mutex_);
   // A gradient has its leaf's own layout, so that it can be written to.
   const Value sum =
@@ -23,12 +31,14 @@ void LeafGradient::accumulate(const Value& gradient) {
   gradient_ = std::make_shared<Slot>(sum.node());
 }
 
-std::shared_ptr<Slot> LeafGradient::current() const {
+std::shared_ptr<Slot> LeafGradient::current() {
+  capture(true);
   const std::scoped_lock lock(mutex_);
   return gradient_;
 }
 
 void LeafGradient::set(std::shared_ptr<Slot> gradient) {
+  capture(false);
   const std::scoped_lock lock(mutex_);
   gradient_ = std::move(gradient);
 }
@@ -94,7 +104,31 @@ void Slot::refresh() {
   }
 }
 
+void Slot::substitute(NodePtr node) {
+  const std::scoped_lock lock(mutex_);
+  node->add_slot();
+  node_->remove_slot();
+  node_ = std::move(node);
+}
+
+void Slot::mark_changed() {
+  const std::scoped_lock lock(mutex_);
+  ++version_;
+}
+
+std::uint64_t Slot::changes() {
+  const std::scoped_lock lock(mutex_);
+  return version_;
+}
+
+void Slot::capture() {
+  if (!mark_.needs_capture()) return;
+  CallRecorder::current().capture(shared_from_this());
+  mark_.set_captured();
+}
+
 NodePtr Slot::node() {
+  capture();
   const std::scoped_lock lock(mutex_);
   refresh();
   return node_;
@@ -107,6 +141,7 @@ std::uint64_t Slot::version() {
 }
 
 void Slot::leave_base(NodePtr node) {
+  capture();
   const std::scoped_lock lock(mutex_);
   base_.reset();
   steps_.clear();
@@ -128,6 +163,7 @@ void check_shows_elements_once(const Shape& view) {
 }  // namespace
 
 void Slot::rebind(const Value& value) {
+  capture();
   const std::scoped_lock lock(mutex_);
   refresh();
   if (!base_) {

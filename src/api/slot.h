@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "vkml/graph/value.h"
@@ -13,15 +14,34 @@ namespace vkml {
 
 class Slot;
 
+/// Which recording (call_recorder.h) this thread is making: 0 for none. A slot or gradient that was
+/// there before it is captured by it when it is first touched.
+class RecordingMark {
+ public:
+  static std::uint64_t current() { return current_; }
+  static std::uint64_t set(std::uint64_t id) { return std::exchange(current_, id); }
+  /// Whether what bears this mark has yet to be captured.
+  bool needs_capture() const { return current_ != 0 && id_ != current_; }
+  void set_captured() { id_ = current_; }
+
+ private:
+  static inline thread_local std::uint64_t current_ = 0;
+  std::uint64_t id_ = current_;
+};
+
 /// Collects the gradient of a leaf. Lives as long as the leaf's slot.
-class LeafGradient final : public graph::GradientSink {
+class LeafGradient final : public graph::GradientSink,
+                           public std::enable_shared_from_this<LeafGradient> {
  public:
   void accumulate(const graph::Value& gradient) override;
-  std::shared_ptr<Slot> current() const;
+  std::shared_ptr<Slot> current();
   void set(std::shared_ptr<Slot> gradient);
 
  private:
-  mutable std::mutex mutex_;
+  void capture(bool reads);
+
+  RecordingMark mark_;
+  std::mutex mutex_;
   std::shared_ptr<Slot> gradient_;
 };
 
@@ -32,7 +52,7 @@ struct ViewStep {
   std::vector<std::int64_t> extents;
 };
 
-class Slot {
+class Slot : public std::enable_shared_from_this<Slot> {
  public:
   explicit Slot(graph::NodePtr node);
   /// A view of `base`, reached by `steps`.
@@ -50,6 +70,12 @@ class Slot {
   void rebind(const graph::Value& value);
   /// Shows another node without touching a base.
   void show(graph::NodePtr node);
+  /// Shows another node of the same value: nobody need take views again.
+  void substitute(graph::NodePtr node);
+  /// The memory of the node shown was written over: views are taken again.
+  void mark_changed();
+  /// How often the slot was given another value, apart from its base.
+  std::uint64_t changes();
   /// The same, and is a view of nothing from now on.
   void leave_base(graph::NodePtr node);
 
@@ -65,6 +91,8 @@ class Slot {
   }
 
  private:
+  /// While this thread records, lets it know of a tensor that was there before.
+  void capture();
   void refresh();
   /// Whether the whole base is shown: a detached alias.
   bool shows_all() const;
@@ -73,6 +101,7 @@ class Slot {
   /// The node to show for a value: of a leaf, one where gradients stop and collect.
   graph::NodePtr node_for(const graph::Value& value) const;
 
+  RecordingMark mark_;
   std::recursive_mutex mutex_;
   graph::NodePtr node_;
   std::uint64_t version_ = 0;

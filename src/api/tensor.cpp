@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "call_recorder.h"
 #include "pending_assignments.h"
 #include "record_tensor.h"
 #include "runtime.h"
@@ -152,10 +153,13 @@ std::int64_t Tensor::item_integer() const {
 }
 
 Tensor::Memory Tensor::memory(bool is_exported) const {
+  CallRecorder::refuse_observation();
   register_backends();
   // One node, held until the end: other threads may make the tensor show another.
   const NodePtr node = value().node();
   dispatch::realize({&node, 1});
+  // A value that only a recording had has no memory, and says so.
+  if (node->storage()->host() == nullptr && node->storage()->handle() == 0) node->storage()->wait();
   if (is_exported) node->storage()->mark_exported();
   return {node->storage(), node->storage_offset(), node->shape()};
 }
@@ -320,7 +324,10 @@ Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 Tensor operator/(const Tensor& a, const Tensor& b) {
   const Value divisor = b.value();
-  if (divisor->family() != graph::Family::kScalar || !divisor->is_weak()) return div(a, b);
+  const bool is_number = divisor->family() == graph::Family::kScalar && divisor->is_weak();
+  // A number that changes from run to run has no reciprocal to be recorded.
+  if (!is_number || graph::origin_of(*divisor.node()).source != graph::NumberSource::kConstant)
+    return div(a, b);
   return record(a.value() / graph::scalar_number(*divisor.node()));
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "call_recorder.h"
 #include "runtime.h"
 #include "vkml/dispatch/backend.h"
 #include "vkml/dispatch/executor.h"
@@ -26,6 +27,7 @@ constexpr graph::OpInfo kTransferOp{"to", graph::Family::kLeaf, 0, &transfer_gra
 }  // namespace
 
 std::vector<std::byte> download(const Value& x) {
+  CallRecorder::refuse_observation();
   const Value dense = graph::contiguous(x);
   const NodePtr node = dense.node();
   if (!node->is_computed()) dispatch::realize(std::span(&node, 1));

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "flow.h"
 #include "vkml/core/error.h"
-#include "vkml/graph/node_index.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::autograd {
@@ -16,48 +16,6 @@ using graph::Node;
 using graph::NodeIndex;
 using graph::NodePtr;
 using graph::Value;
-
-/// Nodes that gradients flow through, sources before users.
-struct Flow {
-  std::vector<NodePtr> nodes;
-  NodeIndex index;
-};
-
-bool is_end(const Node& node, const NodeIndex& inputs) {
-  return node.is_gradient_stop() || inputs.find(&node) >= 0;
-}
-
-Flow flow_to(const NodePtr& output, const NodeIndex& inputs) {
-  Flow flow;
-  NodeIndex seen;
-  struct Frame {
-    NodePtr node;
-    std::size_t next = 0;
-  };
-  std::vector<Frame> stack;
-  const auto visit = [&](const NodePtr& node) {
-    const bool wanted = node->requires_grad() || inputs.find(node.get()) >= 0;
-    if (!wanted || seen.find(node.get()) >= 0) return;
-    seen.insert(node.get(), 0);
-    stack.push_back({node});
-  };
-  visit(output);
-  while (!stack.empty()) {
-    const std::size_t top = stack.size() - 1;
-    const NodePtr node = stack[top].node;
-    const auto sources = node->sources();
-    // The output itself is entered even when a gradient is asked for it.
-    const bool enter = node == output ? !node->is_gradient_stop() : !is_end(*node, inputs);
-    if (enter && stack[top].next < sources.size()) {
-      visit(sources[stack[top].next++]);
-      continue;
-    }
-    flow.index.insert(node.get(), static_cast<int>(flow.nodes.size()));
-    flow.nodes.push_back(node);
-    stack.pop_back();
-  }
-  return flow;
-}
 
 void check_recorded(const Node& node) {
   if (!node.is_released()) return;
@@ -74,27 +32,24 @@ Value hooked(const Node& node, const Value& gradient) {
   return hooks ? hooks->run(gradient) : gradient;
 }
 
-bool has_rule(const Node& node) {
-  return node.gradient_function() != nullptr || node.op().gradient != nullptr;
-}
-
-void apply_rule(const NodePtr& node, const Value& gradient, std::span<Value> gradients) {
-  if (node->gradient_function()) {
-    (*node->gradient_function())(Value(node), gradient, gradients);
-  } else {
-    node->op().gradient(Value(node), gradient, gradients);
-  }
-}
-
-/// Runs the rules of `flow`; `sums[i]` ends as the gradient of flow.nodes[i].
-std::vector<Value> propagate(const Flow& flow, const Value& gradient, const NodeIndex& inputs,
+/// Runs the rules of `flow` from the gradients of outputs; `sums[i]` ends as the gradient of
+/// flow.nodes[i].
+std::vector<Value> propagate(const Flow& flow, std::span<const Value> outputs,
+                             std::span<const Value> arriving, const NodeIndex& inputs,
                              std::vector<NodePtr>* visited) {
   std::vector<Value> sums(flow.nodes.size());
-  sums.back() = gradient;
+  std::vector<bool> starts(flow.nodes.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const int position = flow.index.find(outputs[i].node().get());
+    if (position < 0) continue;
+    Value& sum = sums[static_cast<std::size_t>(position)];
+    sum = sum ? graph::add(sum, arriving[i]) : arriving[i];
+    starts[static_cast<std::size_t>(position)] = true;
+  }
   std::vector<Value> rules;
   for (std::size_t i = flow.nodes.size(); i-- > 0;) {
     const NodePtr& node = flow.nodes[i];
-    const bool is_output = i + 1 == flow.nodes.size();
+    const bool is_output = starts[i];
     if (!sums[i]) continue;
     // Every user has added its part by now.
     sums[i] = hooked(*node, sums[i]);
@@ -152,9 +107,10 @@ BackwardPass backward(const Value& output, const Value& gradient, bool create_gr
   check_output(output, gradient);
   const graph::GradientMode mode(create_graph);
   const NodeIndex no_inputs;
-  const Flow flow = flow_to(output.node(), no_inputs);
+  const Flow flow = flow_to(std::span(&output, 1), no_inputs);
   BackwardPass pass;
-  const std::vector<Value> sums = propagate(flow, gradient, no_inputs, &pass.visited);
+  const std::vector<Value> sums =
+      propagate(flow, std::span(&output, 1), std::span(&gradient, 1), no_inputs, &pass.visited);
   for (std::size_t i = 0; i < flow.nodes.size(); ++i) {
     if (!sums[i]) continue;
     if (flow.nodes[i]->is_gradient_stop()) pass.leaves.emplace_back(flow.nodes[i], sums[i]);
@@ -165,14 +121,19 @@ BackwardPass backward(const Value& output, const Value& gradient, bool create_gr
 
 std::vector<Value> gradients(const Value& output, const Value& gradient,
                              std::span<const Value> inputs, bool create_graph) {
-  check_output(output, gradient);
+  return gradients(std::span(&output, 1), std::span(&gradient, 1), inputs, create_graph);
+}
+
+std::vector<Value> gradients(std::span<const Value> outputs, std::span<const Value> arriving,
+                             std::span<const Value> inputs, bool create_graph) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) check_output(outputs[i], arriving[i]);
   const graph::GradientMode mode(create_graph);
   NodeIndex wanted(inputs.size() + 1);
   for (const Value& input : inputs) {
     if (wanted.find(input.node().get()) < 0) wanted.insert(input.node().get(), 0);
   }
-  const Flow flow = flow_to(output.node(), wanted);
-  const std::vector<Value> sums = propagate(flow, gradient, wanted, nullptr);
+  const Flow flow = flow_to(outputs, wanted);
+  const std::vector<Value> sums = propagate(flow, outputs, arriving, wanted, nullptr);
   std::vector<Value> results;
   for (const Value& input : inputs) {
     const int position = flow.index.find(input.node().get());

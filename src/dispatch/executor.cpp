@@ -12,14 +12,14 @@
 #include "device_state.h"
 #include "fuse.h"
 #include "lower.h"
-#include "memory_plan.h"
 #include "plan_cache.h"
 #include "plan_key.h"
+#include "realization.h"
+#include "run_plan.h"
 #include "schedule.h"
-#include "vkml/core/environment.h"
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
-#include "vkml/dispatch/verify.h"
+#include "vkml/dispatch/recording.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::dispatch {
@@ -28,56 +28,6 @@ namespace {
 using graph::Family;
 using graph::Node;
 using graph::NodePtr;
-
-bool fusion_enabled() {
-  static const bool enabled = environment_switch("VKML_FUSE", true);
-  return enabled;
-}
-
-bool verification_enabled() {
-  static const bool enabled = environment_switch("VKML_VERIFY", false);
-  return enabled;
-}
-
-Device common_device(std::span<const NodePtr> roots) {
-  for (const NodePtr& root : roots) {
-    if (root->device() == roots[0]->device()) continue;
-    throw DeviceError(fmt::format("[realize] tensors on {} and {} cannot be computed in one graph",
-                                  to_string(roots[0]->device()), to_string(root->device())));
-  }
-  return roots[0]->device();
-}
-
-void check_schedule(const Schedule& schedule, Device device, const Backend& backend) {
-  std::string reason;
-  for (const Step& step : schedule.steps) {
-    const Node& node = *step.node;
-    if (node.device() != device) {
-      throw DeviceError(fmt::format("[{}] is on {} in a graph on {}", node.op().name,
-                                    to_string(node.device()), to_string(device)));
-    }
-    if (step.role != Role::kCompute || backend.supports(node, reason)) continue;
-    throw UnsupportedError(fmt::format(
-        "[{}] is not available on {}{}{}. Compute it on the CPU: vkml.tensor(t.numpy(), "
-        "device=vkml.cpu)",
-        node.op().name, to_string(device), reason.empty() ? "" : ": ", reason));
-  }
-}
-
-/// Asks for scratch, then plans memory: the last two steps of lowering.
-ExecutionGraph finish_plan(ExecutionGraph graph, const Backend& backend) {
-  for (Kernel& kernel : graph.kernels) {
-    kernel.scratch_bytes = backend.scratch_bytes(kernel);
-    if (kernel.scratch_bytes == 0) continue;
-    kernel.scratch = static_cast<int>(graph.buffers.size());
-    Buffer scratch;
-    scratch.bytes = kernel.scratch_bytes;
-    graph.buffers.push_back(scratch);
-  }
-  plan_memory(graph);
-  if (verification_enabled()) verify_plan(graph);
-  return graph;
-}
 
 std::shared_ptr<Plan> make_plan(const Schedule& schedule, PlanKey key, Backend& backend) {
   Lowered lowered = lower(schedule, fuse(schedule, fusion_enabled()));
@@ -103,30 +53,6 @@ std::shared_ptr<Plan> make_plan(const Schedule& schedule, PlanKey key, Backend& 
   return plan;
 }
 
-/// Out of memory: wait for what is running, give cached blocks back, try once more.
-template <typename Action>
-auto with_one_retry(Backend& backend, Action action) {
-  try {
-    return action();
-  } catch (const OutOfMemoryError&) {
-    backend.synchronize();
-    backend.trim();
-  }
-  return action();
-}
-
-const Node& storage_owner(const Node& node) { return node.is_computed() ? node : *node.view_src(); }
-
-std::int64_t offset_of(const Node& node) {
-  return node.is_computed() ? node.storage_offset()
-                            : node.view_src()->storage_offset() + node.view_offset();
-}
-
-struct Bound {
-  Bindings bindings;
-  std::vector<StoragePtr> results;
-};
-
 Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
   Bound bound;
   for (const int position : plan.inputs) {
@@ -145,74 +71,18 @@ Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
     if (plan.donors[i] >= 0) {
       const int donor = plan.inputs[static_cast<std::size_t>(plan.donors[i])];
       const Node& old = *schedule[donor].node;
-      bound.results.push_back(old.storage());
+      bound.results.push_back({old.storage(), old.storage_offset()});
       bound.bindings.results.push_back({old.storage().get(), old.storage_offset()});
       continue;
     }
     const std::size_t bytes = static_cast<std::size_t>(node.numel()) * size_of(node.dtype());
-    bound.results.push_back(
-        with_one_retry(backend, [&] { return backend.allocator().allocate(bytes); }));
-    bound.bindings.results.push_back({bound.results.back().get(), 0});
+    bound.results.push_back({allocate(backend, bytes), 0});
+    bound.bindings.results.push_back({bound.results.back().storage.get(), 0});
   }
   for (const int position : plan.scalars) {
     bound.bindings.scalars.push_back(graph::scalar_bits(*schedule[position].node));
   }
   return bound;
-}
-
-void finish_node(Node& node, StoragePtr storage, std::int64_t offset) {
-  node.bind(std::move(storage), offset);
-  node.mark_computed();
-  if (!node.requires_grad() || node.is_gradient_stop() || node.is_released())
-    node.release_sources();
-}
-
-/// Finishing a node may drop the last reference to others of the schedule: what is finished later
-/// is held until then.
-void mark_results(const Schedule& schedule, const Plan& plan, Bound& bound,
-                  const std::shared_ptr<Submission>& submission) {
-  std::vector<NodePtr> results;
-  std::vector<NodePtr> views;
-  for (const int position : plan.results)
-    results.push_back(schedule[position].node->shared_from_this());
-  for (const Step& step : schedule.steps) {
-    if (step.role == Role::kAlias && step.kept) views.push_back(step.node->shared_from_this());
-  }
-  const std::shared_ptr<Submission> donated_writer =
-      submission ? std::make_shared<DonatedBlockWriter>(submission) : nullptr;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    bound.results[i]->set_writer(plan.donors[i] >= 0 ? donated_writer : submission);
-  }
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    finish_node(*results[i], bound.results[i], bound.bindings.results[i].offset);
-  }
-  for (const NodePtr& view : views) {
-    const NodePtr root = view->view_src();
-    finish_node(*view, root->storage(), root->storage_offset() + view->view_offset());
-  }
-}
-
-/// Runs the plan. What cannot be run twice, because it overwrites its inputs, is not.
-std::shared_ptr<Submission> run(const Plan& plan, const Bound& bound, Backend& backend) {
-  const bool overwrites = std::ranges::any_of(plan.donors, [](int donor) { return donor >= 0; });
-  const auto attempt = [&] {
-    try {
-      return backend.run(*plan.executable, bound.bindings);
-    } catch (const PartialRun& failure) {
-      if (overwrites) throw;
-      std::rethrow_exception(failure.cause);
-    }
-  };
-  with_one_retry(backend, [&] { backend.reserve(*plan.executable); });
-  try {
-    return with_one_retry(backend, attempt);
-  } catch (const PartialRun& failure) {
-    const auto poison = std::make_shared<FailedWriter>(failure.cause);
-    for (std::size_t i = 0; i < bound.results.size(); ++i) {
-      if (plan.donors[i] >= 0) bound.results[i]->set_writer(poison);
-    }
-    std::rethrow_exception(failure.cause);
-  }
 }
 
 /// After a failed index check every assignment of the graph shows its old value.
@@ -229,25 +99,11 @@ void restore_assigned(const Schedule& schedule) {
   }
 }
 
-/// Roots that only show something computed need no run.
-std::vector<NodePtr> bind_ready_views(std::span<const NodePtr> roots) {
-  std::vector<NodePtr> pending;
-  for (const NodePtr& root : roots) {
-    if (root->is_computed()) continue;
-    if (root->is_view() && root->view_src()->is_computed()) {
-      const NodePtr owner = root->view_src();
-      finish_node(*root, owner->storage(), owner->storage_offset() + root->view_offset());
-    } else {
-      pending.push_back(root);
-    }
-  }
-  return pending;
-}
-
 }  // namespace
 
 void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
   if (roots.empty()) return;
+  if (Recording* recording = Recording::current()) return recording->defer(roots, options);
   const Device device = common_device(roots);
   DeviceState& state = state_of(device);
   const std::scoped_lock lock(state.mutex);
@@ -271,14 +127,15 @@ void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
   std::shared_ptr<Submission> submission;
   try {
     bound = bind(schedule, *plan, backend);
-    submission = run(*plan, bound, backend);
+    submission = run_plan(*plan, bound, backend);
     if (submission && plan->may_fail && plan->has_fresh_assignment) submission->wait();
   } catch (const IndexError&) {
     if (options.restore_after_failure) restore_assigned(schedule);
     throw;
   }
   state.statistics.kernels += plan->kernel_count;
-  mark_results(schedule, *plan, bound, submission);
+  set_writers(*plan, bound, submission);
+  finish_results(schedule, plan->results, bound.results);
 }
 
 std::string explain(std::span<const NodePtr> roots) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "vkml/dispatch/recording.h"
 #include "vkml/ops/elementwise.h"
 
 namespace vkml::dispatch {
@@ -59,8 +60,11 @@ void number_storage_classes(Schedule& schedule) {
 bool may_donate(const Step& step) {
   if (step.role != Role::kCompute || step.node->family() != Family::kAssign) return false;
   const NodePtr& old = step.node->source(0);
-  return old->is_computed() && !old->is_view() && !old->storage()->is_exported() &&
-         old->storage().use_count() == 1;
+  if (!old->is_computed() || old->is_view()) return false;
+  // What was made from host memory while a step is recorded is the same in every later run.
+  const Recording* recording = Recording::current();
+  if (recording != nullptr && recording->block_of(*old->storage()) < 0) return false;
+  return !old->storage()->is_exported() && old->storage().use_count() == 1;
 }
 
 /// An assignment may overwrite the old block when, once this graph has run, nobody can read the old
@@ -76,10 +80,16 @@ void find_donations(Schedule& schedule) {
     ++references[static_cast<std::size_t>(position)];
     if (keeps) outlived[static_cast<std::size_t>(position)] = true;
   };
-  for (const Step& step : schedule.steps) {
+  // Users come before their sources, so that what becomes of a node is known when it is reached.
+  for (std::size_t i = schedule.steps.size(); i-- > 0;) {
+    const Step& step = schedule.steps[i];
     if (step.node->is_computed()) continue;
-    // A leaf gives up its sources once it is computed: no gradient passes through it.
-    const bool keeps = step.node->requires_grad() && !step.node->is_gradient_stop();
+    // A leaf gives up its sources once it is computed: no gradient passes through it. What this run
+    // does not compute, a view of a computed value among it, keeps them for as long as it is held.
+    const bool records = step.node->requires_grad() && !step.node->is_gradient_stop();
+    const bool is_held = step.node->has_slot() || outlived[i] ||
+                         references[i] != step.node->weak_from_this().use_count();
+    const bool keeps = records || (!step.kept && is_held);
     for (const NodePtr& source : step.node->sources()) count(source, keeps);
     if (step.node->is_view()) count(step.node->view_src(), keeps);
   }

@@ -21,10 +21,12 @@ void cast_gradient(const Value& output, const Value& gradient, std::span<Value> 
 }
 constexpr OpInfo kCastOp{"cast", Family::kCast, 0, &cast_gradient};
 
-Value make_scalar(std::int64_t payload, DType dtype, Device device, bool weak) {
+/// Attributes: the payload, and where it comes from. No part of a plan's key.
+Value make_scalar(std::int64_t payload, DType dtype, Device device, bool weak,
+                  NumberOrigin origin = {}) {
   NodeSpec spec;
   spec.op = &kScalarOp;
-  spec.attributes = {payload};
+  spec.attributes = {payload, static_cast<std::int64_t>(origin.source), origin.index};
   spec.dtype = dtype;
   spec.device = device;
   spec.shape = Shape({}, dtype);
@@ -68,14 +70,18 @@ float rounded(double value, DType dtype) {
 
 Value cast_scalar(const Value& x, DType dtype) {
   const std::int64_t payload = x->attributes()[0];
+  NumberOrigin origin = origin_of(*x.node());
+  if (origin.source != NumberSource::kConstant && !is_floating(dtype)) {
+    origin.source = NumberSource::kConverted;
+  }
   if (is_floating(x.dtype())) {
     return make_scalar(payload_of(std::bit_cast<double>(payload), dtype), dtype, x.device(),
-                       x->is_weak());
+                       x->is_weak(), origin);
   }
   const std::int64_t converted = is_floating(dtype) || dtype == DType::kBool
                                      ? payload_of(static_cast<double>(payload), dtype)
                                      : payload;
-  return make_scalar(converted, dtype, x.device(), x->is_weak());
+  return make_scalar(converted, dtype, x.device(), x->is_weak(), origin);
 }
 
 }  // namespace
@@ -109,7 +115,17 @@ Value cast_operand(const char* op, const Value& x, DType dtype) {
 }
 
 Value scalar_on(const Value& number, Device device) {
-  return make_scalar(number->attributes()[0], number.dtype(), device, number->is_weak());
+  return make_scalar(number->attributes()[0], number.dtype(), device, number->is_weak(),
+                     origin_of(*number.node()));
+}
+
+NumberOrigin origin_of(const Node& node) {
+  return {static_cast<NumberSource>(node.attributes()[1]), node.attributes()[2]};
+}
+
+Value with_origin(const Value& number, NumberOrigin origin) {
+  return make_scalar(number->attributes()[0], number.dtype(), number.device(), number->is_weak(),
+                     origin);
 }
 
 Value cast(const Value& x, DType dtype) {
@@ -135,16 +151,30 @@ double scalar_number(const Node& node) {
   return is_floating(node.dtype()) ? std::bit_cast<double>(payload) : static_cast<double>(payload);
 }
 
-std::uint64_t scalar_bits(const Node& node) {
-  const std::int64_t payload = node.attributes()[0];
-  switch (ops::compute_type(node.dtype())) {
+namespace {
+
+std::uint64_t bits_of(std::int64_t payload, DType dtype) {
+  switch (ops::compute_type(dtype)) {
     case ops::ScalarType::kF32:
-      return std::bit_cast<std::uint32_t>(rounded(std::bit_cast<double>(payload), node.dtype()));
+      return std::bit_cast<std::uint32_t>(rounded(std::bit_cast<double>(payload), dtype));
     case ops::ScalarType::kI32:
-      return static_cast<std::uint32_t>(node.dtype() == DType::kU8 ? payload & 0xff : payload);
+      return static_cast<std::uint32_t>(dtype == DType::kU8 ? payload & 0xff : payload);
     default:
       return static_cast<std::uint64_t>(payload);
   }
+}
+
+}  // namespace
+
+std::uint64_t scalar_bits(const Node& node) { return bits_of(node.attributes()[0], node.dtype()); }
+
+std::uint64_t scalar_bits(const Node& node, Number number) {
+  const DType dtype = node.dtype();
+  if (!number.is_integer() || is_floating(dtype)) {
+    return bits_of(payload_of(number.floating(), dtype), dtype);
+  }
+  check_fits("jit", number.integer(), dtype);
+  return bits_of(number.integer(), dtype);
 }
 
 }  // namespace vkml::graph

@@ -7,8 +7,10 @@
 namespace vkml::graph {
 namespace {
 
-Value key_word(std::uint32_t word, Device device) {
-  return scalar(static_cast<double>(static_cast<std::int32_t>(word)), DType::kI32, device);
+Value key_word(const RandomKey& key, int word, Device device) {
+  const auto number = static_cast<std::int32_t>(key.words[word]);
+  return with_origin(scalar(static_cast<std::int64_t>(number), DType::kI32, device),
+                     {NumberSource::kDraw, static_cast<std::int64_t>(2 * key.draw) + word});
 }
 
 /// 0, 1, 2, ... in row-major order.
@@ -23,13 +25,13 @@ Value linear_index(Axes extents, Device device) {
 }  // namespace
 
 Value random_uniform(Axes extents, RandomKey key, Device device) {
-  return random_uniform(linear_index(extents, device), key_word(key.words[0], device),
-                        key_word(key.words[1], device));
+  return random_uniform(linear_index(extents, device), key_word(key, 0, device),
+                        key_word(key, 1, device));
 }
 
 Value random_normal(Axes extents, RandomKey key, Device device) {
-  return random_normal(linear_index(extents, device), key_word(key.words[0], device),
-                       key_word(key.words[1], device));
+  return random_normal(linear_index(extents, device), key_word(key, 0, device),
+                       key_word(key, 1, device));
 }
 
 Value dropout(const Value& x, double probability, RandomKey key) {

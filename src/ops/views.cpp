@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "record.h"
+#include "vkml/ops/batching.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::graph {
@@ -299,6 +300,38 @@ Value replay_view(const OpInfo& op, const Attributes& attributes, Axes extents, 
   if (&op == &kPermute) return permute(base, attributes.span());
   if (&op == &kBroadcast) return broadcast_to(base, extents);
   if (&op == &kSlice) return replay_slice(base, extents, window_of(attributes));
+  return detach(base);
+}
+
+Value batch_view(const Node& view, const Value& base) {
+  Extents extents{};
+  extents[0] = base.shape()[0];
+  const int rank = view.shape().rank() + 1;
+  for (int axis = 1; axis < rank; ++axis) extents[at(axis)] = view.shape()[axis - 1];
+  const auto wanted = first(extents, rank);
+  const OpInfo& op = view.op();
+  if (&op == &kReshape) return reshape(base, wanted);
+  if (&op == &kPermute) {
+    Extents axes{};
+    for (int axis = 1; axis < rank; ++axis) axes[at(axis)] = view.attributes()[axis - 1] + 1;
+    return permute(base, first(axes, rank));
+  }
+  if (&op == &kBroadcast) {
+    // The axes that broadcasting adds come behind the batch.
+    Extents old{};
+    for (int axis = 0; axis < rank; ++axis) old[at(axis)] = 1;
+    old[0] = extents[0];
+    const int added = rank - base.rank();
+    for (int axis = 1; axis < base.rank(); ++axis) old[at(axis + added)] = base.shape()[axis];
+    return broadcast_to(reshape(base, first(old, rank)), wanted);
+  }
+  if (&op == &kSlice) {
+    Window window = window_of(view.attributes());
+    std::ranges::copy_backward(window.strides.begin(), window.strides.end() - 1,
+                               window.strides.end());
+    window.strides[0] = view.source(0)->numel();
+    return view_window(base, wanted, window);
+  }
   return detach(base);
 }
 

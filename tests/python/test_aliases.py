@@ -174,3 +174,16 @@ def test_a_snapshot_keeps_the_value_of_its_time(device: object) -> None:
     before *= 10
     assert p.tolist() == [2, 3]
     assert before.tolist() == [10, 20]
+
+
+def test_a_snapshot_keeps_its_value_when_the_update_is_computed_from_it(device: object) -> None:
+    p = floats([1, 2], device)
+    with vkml.no_grad():
+        p.assign_(p * 1)  # a block of its own, which the next assignment may write to
+        vkml.realize([p])
+        before = p.snapshot()
+        for _ in range(2):
+            p.assign_(before + 10)
+            vkml.realize([p])
+            assert p.tolist() == [11, 12]
+    assert before.tolist() == [1, 2]

@@ -43,6 +43,32 @@ def adam(lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, deco
     return step
 
 
+def lion(lr, betas=(0.9, 0.99), weight_decay=0.0, maximize=False):
+    def step(p, g, t, memory):
+        g = -g if maximize else g
+        m = memory.get("m", 0.0)
+        move = np.sign(betas[0] * m + (1 - betas[0]) * g)
+        memory["m"] = betas[1] * m + (1 - betas[1]) * g
+        return p * (1 - lr * weight_decay) - lr * move
+
+    return step
+
+
+def muon(lr, weight_decay=0.1, momentum=0.95, nesterov=True):
+    def step(p, g, t, memory):
+        buffer = memory["b"] = momentum * memory.get("b", 0.0) + (1 - momentum) * g
+        move = (1 - momentum) * g + momentum * buffer if nesterov else buffer
+        # On the singular values the iteration is a scalar polynomial.
+        u, values, vt = np.linalg.svd(move, full_matrices=False)
+        values = values / np.linalg.norm(values)
+        for _ in range(5):
+            values = 3.4445 * values - 4.775 * values**3 + 2.0315 * values**5
+        rate = lr * math.sqrt(max(1, p.shape[0] / p.shape[1]))
+        return p * (1 - lr * weight_decay) - rate * (u * values) @ vt
+
+    return step
+
+
 CASES = {
     "sgd": (optim.SGD, sgd, {"lr": 0.1}),
     "sgd_momentum": (optim.SGD, sgd, {"lr": 0.1, "momentum": 0.9, "dampening": 0.2}),
@@ -52,15 +78,38 @@ CASES = {
     "adam_decay": (optim.Adam, adam, {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1}),
     "adam_amsgrad": (optim.Adam, adam, {"lr": 0.1, "betas": (0.5, 0.5), "amsgrad": True}),
     "adamw": (optim.AdamW, adam, {"lr": 0.1, "weight_decay": 0.1, "decoupled": True}),
+    "lion": (optim.Lion, lion, {"lr": 0.1}),
+    "lion_decay": (optim.Lion, lion, {"lr": 0.1, "weight_decay": 0.2, "maximize": True}),
+    "muon": (optim.Muon, muon, {"lr": 0.1}),
+    "muon_plain": (optim.Muon, muon, {"lr": 0.1, "momentum": 0.5, "nesterov": False}),
 }
+MATRICES_ONLY = (optim.Muon,)
+
+# Optimisers whose formulas test_optim_against_torch.py checks.
+OTHERS = {
+    "adadelta": (optim.Adadelta, {}),
+    "adagrad": (optim.Adagrad, {"lr_decay": 0.1}),
+    "adamax": (optim.Adamax, {}),
+    "nadam": (optim.NAdam, {"decoupled_weight_decay": True, "weight_decay": 0.1}),
+    "rmsprop": (optim.RMSprop, {"momentum": 0.9, "centered": True}),
+}
+
+
+def settings_of(name):
+    """Class and arguments, without what only the oracle takes."""
+    if name in OTHERS:
+        return OTHERS[name]
+    kind, _, settings = CASES[name]
+    return kind, {key: value for key, value in settings.items() if key != "decoupled"}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_optimizer_follows_its_formula(name, device):
-    kind, formula, settings = CASES[name]
+    _, formula, settings = CASES[name]
     oracle = formula(**settings)
-    settings = {key: value for key, value in settings.items() if key != "decoupled"}
-    start = [inputs((3, 4), -1, 1), inputs((5,), -1, 1)]
+    kind, settings = settings_of(name)
+    shapes = [(3, 4), (5, 2)] if kind in MATRICES_ONLY else [(3, 4), (5,)]
+    start = [inputs(shape, -1, 1) for shape in shapes]
     targets = [inputs(value.shape, -1, 1, seed=5) for value in start]
     parameters = [nn.Parameter(vkml.tensor(value, device=device)) for value in start]
     optimizer = kind(parameters, **settings)
@@ -81,9 +130,9 @@ def test_optimizer_follows_its_formula(name, device):
         np.testing.assert_allclose(parameter.numpy(), value, rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["sgd_momentum", "adam"])
+@pytest.mark.parametrize("name", ["sgd_momentum", "adam", "lion", "muon", *OTHERS])
 def test_optimizer_state_goes_round(name, device):
-    kind, _, settings = CASES[name]
+    kind, settings = settings_of(name)
 
     def train(steps, parameter, optimizer):
         for _ in range(steps):
@@ -91,16 +140,16 @@ def test_optimizer_state_goes_round(name, device):
             ((parameter - 3) ** 2).sum().backward()
             optimizer.step()
 
-    whole = nn.Parameter(vkml.zeros(3, device=device))
+    whole = nn.Parameter(vkml.zeros((3, 1), device=device))
     train(6, whole, kind([whole], **settings))
 
-    first = nn.Parameter(vkml.zeros(3, device=device))
+    first = nn.Parameter(vkml.zeros((3, 1), device=device))
     optimizer = kind([first], **settings)
     train(2, first, optimizer)
     second = nn.Parameter(first.detach())
     resumed = kind([second], lr=99.0)
     resumed.load_state_dict(optimizer.state_dict())
-    assert resumed.param_groups[0]["lr"] == settings["lr"]
+    assert resumed.param_groups[0]["lr"] == optimizer.param_groups[0]["lr"]
     train(4, second, resumed)
     assert second.tolist() == whole.tolist()
 
@@ -144,6 +193,16 @@ def test_closure_is_evaluated_with_gradients(device):
         lambda p: optim.SGD([p], lr=0.1, nesterov=True),
         lambda p: optim.Adam([p], betas=(0.9, 1.0)),
         lambda p: optim.AdamW([p], weight_decay=-0.1),
+        lambda p: optim.Adadelta([p], rho=1.5),
+        lambda p: optim.Adagrad([p], lr_decay=-1.0),
+        lambda p: optim.Adamax([p], eps=-1.0),
+        lambda p: optim.LBFGS([p], line_search_fn="armijo"),
+        lambda p: optim.LBFGS([{"params": [p]}, {"params": [nn.Parameter(vkml.ones(1))]}]),
+        lambda p: optim.LBFGS([p]).step(),
+        lambda p: optim.Lion([p], betas=(1.0, 0.9)),
+        lambda p: optim.NAdam([p], momentum_decay=-1.0),
+        lambda p: optim.RMSprop([p], alpha=-0.1),
+        lambda p: optim.Muon([nn.Parameter(vkml.ones((1, 1)))], adjust_lr_fn="none"),
         lambda p: optim.SGD([], lr=0.1),
         lambda p: optim.SGD([p, p], lr=0.1),
     ],
@@ -151,6 +210,29 @@ def test_closure_is_evaluated_with_gradients(device):
 def test_impossible_settings_are_refused(build):
     with pytest.raises(vkml.ArgumentError):
         build(nn.Parameter(vkml.zeros(1)))
+
+
+def test_muon_takes_matrices_only():
+    with pytest.raises(vkml.ShapeError, match=r"\(3,\).*AdamW"):
+        optim.Muon([nn.Parameter(vkml.zeros(3))])
+
+
+def test_lbfgs_compiles_nothing_as_its_history_grows(device):
+    parameter = nn.Parameter(vkml.tensor(inputs((8,), -1, 1), device=device))
+    optimizer = optim.LBFGS([parameter], lr=0.3, max_iter=1, tolerance_change=0.0)
+    misses = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = ((parameter - 2) ** 4).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(8):
+        optimizer.step(closure)
+        misses.append(vkml.cache_info(device).misses)
+    assert len(optimizer.state[parameter]["ro"]) == 7
+    assert len(set(misses[3:])) == 1
 
 
 def test_parameters_must_be_tensors_in_an_iterable():
@@ -282,12 +364,11 @@ def test_two_schedules_work_on_one_optimizer():
     assert optimizer.param_groups[0]["lr"] == pytest.approx(0.25 * 0.1)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *OTHERS])
 def test_steps_schedules_and_sliding_batches_compile_nothing_new(name, device):
-    kind, _, settings = CASES[name]
-    settings = {key: value for key, value in settings.items() if key != "decoupled"}
+    kind, settings = settings_of(name)
     x = vkml.tensor(inputs((64, 3), -1, 1), device=device)
-    model = nn.Linear(3, 2, device=device)
+    model = nn.Linear(3, 2, bias=kind not in MATRICES_ONLY, device=device)
     optimizer = kind(model.parameters(), **settings)
     schedule = lr_scheduler.CosineAnnealingLR(optimizer, 20)
     misses = []

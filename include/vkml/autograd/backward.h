@@ -36,6 +36,10 @@ BackwardPass backward(const graph::Value& output, const graph::Value& gradient, 
 /// does not depend on the input.
 std::vector<graph::Value> gradients(const graph::Value& output, const graph::Value& gradient,
                                     std::span<const graph::Value> inputs, bool create_graph);
+/// The same of several outputs, each with a gradient: the sums over them, in one pass.
+std::vector<graph::Value> gradients(std::span<const graph::Value> outputs,
+                                    std::span<const graph::Value> arriving,
+                                    std::span<const graph::Value> inputs, bool create_graph);
 
 /// A second backward pass through the visited nodes raises. Those that hold their value give up
 /// their sources, and the memory returns; those without one keep theirs, since somebody else's

@@ -36,8 +36,26 @@ Value zeros_like(const Value& x);
 Value iota(Axes extents, int axis, Device device);
 /// Bits of a scalar node as a value of its compute type, for the run-time scalars of a plan.
 std::uint64_t scalar_bits(const Node& node);
+/// The same for another number in the place of the node's own. Throws ArgumentError for an integer
+/// that the node's dtype cannot hold.
+std::uint64_t scalar_bits(const Node& node, Number number);
 /// The number that a scalar node holds.
 double scalar_number(const Node& node);
+
+/// What gives a scalar node its number when a recorded step runs again (api/jit.h).
+enum class NumberSource : std::uint8_t {
+  kConstant,    // the number it has
+  kDraw,        // a word of a random key: index 2 * draw + word
+  kExpression,  // a number of the recorded program
+  kConverted,   // one that was converted to a dtype that cannot hold it
+};
+struct NumberOrigin {
+  NumberSource source = NumberSource::kConstant;
+  std::int64_t index = 0;
+};
+NumberOrigin origin_of(const Node& node);
+/// The same number with an origin.
+Value with_origin(const Value& number, NumberOrigin origin);
 
 // --- views (views.cpp)
 
@@ -162,9 +180,10 @@ Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::in
 
 // --- random numbers (random.cpp)
 
-/// A draw's key: two words, run-time inputs of the plan.
+/// A draw's key: two words, run-time inputs of the plan. `draw` is its number in the stream.
 struct RandomKey {
   std::uint32_t words[2] = {0, 0};
+  std::uint64_t draw = 0;
 };
 Value random_uniform(Axes extents, RandomKey key, Device device);  // f32 in [0, 1)
 Value random_normal(Axes extents, RandomKey key, Device device);   // f32

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, require
+from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
 
 
 class Adam(Optimizer):
@@ -66,13 +65,10 @@ class Adam(Optimizer):
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = vkml.zeros_like(parameter)
         state["step"] += 1
-        if group["maximize"]:
-            gradient = -gradient
+        gradient = ascent_or_decay(parameter, gradient, group, decay=not self._decoupled_decay)
         value: Tensor = parameter
         if decay != 0 and self._decoupled_decay:
             value = value * (1 - lr * decay)
-        elif decay != 0:
-            gradient = gradient + parameter * decay
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.assign_(mean * beta1 + gradient * (1 - beta1))
         square.assign_(square * beta2 + gradient * gradient * (1 - beta2))
@@ -82,7 +78,7 @@ class Adam(Optimizer):
             square = largest
         # The corrections of both means for their start at zero are plain numbers.
         step_size = lr / (1 - beta1 ** state["step"])
-        root_correction = 1 / math.sqrt(1 - beta2 ** state["step"])
+        root_correction = (1 - beta2 ** state["step"]) ** -0.5
         parameter.assign_(value - mean * step_size / (square.sqrt() * root_correction + eps))
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import vkml
 from vkml import Tensor, enable_grad, no_grad
+from vkml.foreign import is_tensor, tensor_from
+from vkml.recorded_numbers import recorded, recorded_entry, recorded_list
 
 ParameterGroup = dict[str, Any]
 Parameters = Iterable[Tensor] | Iterable[ParameterGroup] | Iterable[tuple[str, Tensor]]
@@ -32,6 +34,10 @@ class Optimizer:
             the settings.
         state: What the optimiser remembers of each parameter.
     """
+
+    # The entries of a parameter's state that are Python numbers; PyTorch keeps tensors there.
+    _integers = frozenset({"step"})
+    _floats: frozenset[str] = frozenset()
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -95,11 +101,12 @@ class Optimizer:
                 loss = closure()
         changed: list[Tensor] = []
         with no_grad():
-            for group in self.param_groups:
+            for settings in recorded_list(self.param_groups, "param_groups"):
+                group = recorded(settings)
                 for tensor in group["params"]:
                     if tensor.grad is None:
                         continue
-                    state = self.state[tensor]
+                    state = recorded_entry(self.state, tensor)
                     self._update(tensor, tensor.grad, state, group)
                     changed.append(tensor)
                     changed.extend(v for v in state.values() if isinstance(v, Tensor))
@@ -121,15 +128,16 @@ class Optimizer:
         ]
         state = {
             number[id(tensor)]: {
-                name: value.snapshot() if isinstance(value, Tensor) else value
-                for name, value in entries.items()
+                name: _map_tensors(lambda t: t.snapshot(), value) for name, value in entries.items()
             }
             for tensor, entries in self.state.items()
         }
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over state and settings that `state_dict` gave.
+        """Takes over state and settings that `state_dict` gave, this class's or PyTorch's.
+
+        Tensors go to the device of their parameter; floating ones take its dtype.
 
         Raises:
             ArgumentError: When the groups differ in number or length. Nothing is changed then.
@@ -150,10 +158,23 @@ class Optimizer:
         with no_grad():
             for number, entries in state_dict["state"].items():
                 parameter = by_number[int(number)]
-                for name, value in entries.items():
-                    if isinstance(value, Tensor):
-                        value = value.detach().to(parameter.device)
-                    self.state[parameter][name] = value
+                self.state[parameter] = {
+                    name: self._load_entry(name, value, parameter)
+                    for name, value in entries.items()
+                    if value is not None
+                }
+
+    def _load_entry(self, name: str, value: Any, like: Tensor) -> Any:
+        if name in self._integers:
+            return int(value)
+        if name in self._floats:
+            return float(value)
+
+        def load(tensor: Tensor) -> Tensor:
+            dtype = like.dtype if tensor.dtype.is_floating_point else tensor.dtype
+            return tensor.snapshot().to(like.device).to(dtype)
+
+        return _map_tensors(load, value)
 
     def _all_parameters(self) -> list[Tensor]:
         return [tensor for group in self.param_groups for tensor in group["params"]]
@@ -164,6 +185,24 @@ class Optimizer:
             lines.append(f"Parameter Group {number}")
             lines += [f"    {k}: {v}" for k, v in sorted(group.items()) if k != "params"]
         return "\n".join([*lines, ")"])
+
+
+def ascent_or_decay(
+    parameter: Tensor, gradient: Tensor, group: ParameterGroup, decay: bool = True
+) -> Tensor:
+    """The gradient as most rules take it: turned round by `maximize`, with coupled weight decay."""
+    if group["maximize"]:
+        gradient = -gradient
+    if decay and group["weight_decay"] != 0:
+        gradient = gradient + parameter * group["weight_decay"]
+    return gradient
+
+
+def _map_tensors(function: Callable[[Tensor], Tensor], value: Any) -> Any:
+    """The value with `function` of each tensor in it, also of those in lists."""
+    if isinstance(value, list | tuple):
+        return type(value)(_map_tensors(function, each) for each in value)
+    return function(tensor_from(value)) if is_tensor(value) else value
 
 
 def require(condition: bool, optimizer: str, setting: str, value: object, wanted: str) -> None:

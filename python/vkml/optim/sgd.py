@@ -6,7 +6,7 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, require
+from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
 
 
 class SGD(Optimizer):
@@ -58,10 +58,7 @@ class SGD(Optimizer):
     def _update(
         self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: ParameterGroup
     ) -> None:
-        if group["maximize"]:
-            gradient = -gradient
-        if group["weight_decay"] != 0:
-            gradient = gradient + parameter * group["weight_decay"]
+        gradient = ascent_or_decay(parameter, gradient, group)
         momentum = group["momentum"]
         if momentum != 0:
             # The first running gradient is the first gradient, undamped. As a sum with zeros it

@@ -1,0 +1,30 @@
+// Running a plan on what it is bound to: one retry after memory ran out, and what a failure means
+// for the blocks that it overwrites.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "plan_cache.h"
+#include "realization.h"
+#include "vkml/dispatch/backend.h"
+
+namespace vkml::dispatch {
+
+/// A plan's bindings, and the places of its results.
+struct Bound {
+  Bindings bindings;
+  std::vector<Location> results;
+};
+
+/// A block of the device. Out of memory: waits, gives cached blocks back, tries once more.
+StoragePtr allocate(Backend& backend, std::size_t bytes);
+
+/// Runs the plan. What cannot be run twice, because it overwrites its inputs, is not.
+std::shared_ptr<Submission> run_plan(const Plan& plan, const Bound& bound, Backend& backend);
+
+/// Names the submission that writes the results.
+void set_writers(const Plan& plan, const Bound& bound,
+                 const std::shared_ptr<Submission>& submission);
+
+}  // namespace vkml::dispatch
