@@ -40,18 +40,17 @@ void def_inplace(nb::class_<Tensor>& tensor, const char* name, BinaryFunction fu
       nb::is_operator());
 }
 
-/// Python numbers have shortcuts: squares and roots are one instruction.
-Tensor power(const Tensor& base, const Tensor& exponent) { return pow(base, exponent); }
+bool is_two(nb::handle number) {
+  if (PyFloat_Check(number.ptr())) return PyFloat_AsDouble(number.ptr()) == 2;
+  int overflow = 0;
+  return PyLong_Check(number.ptr()) && PyLong_AsLongAndOverflow(number.ptr(), &overflow) == 2;
+}
 
+/// pow, but for squares of floats, which are one multiplication.
 nb::object power_operator(const Tensor& self, nb::handle exponent) {
-  if (PyFloat_Check(exponent.ptr()) || PyLong_Check(exponent.ptr())) {
-    const double number = nb::cast<double>(exponent);
-    if (number == 2) return nb::cast(square(self));
-    if (number == 0.5) return nb::cast(sqrt(self));
-    if (number == 1 && PyLong_Check(exponent.ptr())) return nb::cast(self);
-  }
+  if (is_floating(self.dtype()) && is_two(exponent)) return nb::cast(square(self));
   if (!is_operand(exponent)) return not_implemented();
-  return nb::cast(power(self, operand_from(exponent, "pow")));
+  return nb::cast(pow(self, operand_from(exponent, "pow")));
 }
 
 using ops::ElementwiseRow;
@@ -154,7 +153,7 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
       "__rpow__",
       [](const Tensor& self, nb::handle base) -> nb::object {
         if (!is_operand(base)) return not_implemented();
-        return nb::cast(power(operand_from(base, "pow"), self));
+        return nb::cast(static_cast<Tensor (*)(const Tensor&, const Tensor&)>(pow)(operand_from(base, "pow"), self));
       },
       nb::is_operator());
   tensor.def("__neg__", [](const Tensor& x) { return neg(x); });

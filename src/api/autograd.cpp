@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pending_assignments.h"
+#include "realize.h"
 #include "record_tensor.h"
 #include "runtime.h"
 #include "slot.h"
@@ -22,19 +23,6 @@ Value seed_gradient(const Value& output, const Tensor& gradient) {
   const bool is_given = gradient.is_defined();
   return autograd::seed_gradient(output,
                                  is_given ? on_device(gradient.value(), output.device()) : Value());
-}
-
-/// One graph for each device: gradients cross devices where values did.
-void realize_by_device(std::span<const NodePtr> roots, const dispatch::RealizeOptions& options) {
-  std::vector<NodePtr> waiting(roots.begin(), roots.end());
-  while (!waiting.empty()) {
-    const Device device = waiting[0]->device();
-    const auto others =
-        std::stable_partition(waiting.begin(), waiting.end(),
-                              [&](const NodePtr& node) { return node->device() == device; });
-    dispatch::realize(std::span(waiting.begin(), others), options);
-    waiting.erase(waiting.begin(), others);
-  }
 }
 
 /// Gradients that a failed submission did not deliver are taken back.
@@ -90,7 +78,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
     }
     throw;
   }
-  if (!retain) autograd::release(pass);
+  if (!retain) autograd::release(pass.visited);
   realize_quietly(assigned.others);
 }
 
@@ -101,15 +89,18 @@ std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inpu
   const dispatch::GraphLock lock(value.device());
   std::vector<Value> wanted;
   for (const Tensor& input : inputs) wanted.push_back(input.value());
+  std::vector<NodePtr> visited;
   const std::vector<Value> found =
-      autograd::gradients(value, seed_gradient(value, gradient), wanted, create_graph);
+      autograd::gradients(value, seed_gradient(value, gradient), wanted, create_graph, &visited);
   std::vector<Tensor> results;
   std::vector<NodePtr> roots{value.node()};
   for (const Value& each : found) {
     results.push_back(each ? Tensor(each) : Tensor());
     if (each) roots.push_back(each.node());
   }
-  if (!create_graph) realize_by_device(roots, {.keep_for_backward = retain_graph});
+  if (create_graph) return results;
+  realize_by_device(roots, {.keep_for_backward = retain_graph});
+  if (!retain_graph) autograd::release(visited);
   return results;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "random_state.h"
@@ -12,6 +13,7 @@
 #include "vkml/api/context.h"
 #include "vkml/api/random.h"
 #include "vkml/api/structure.h"
+#include "vkml/ops/composites.h"
 #include "vkml/ops/ordering.h"
 
 namespace vkml::random {
@@ -25,9 +27,11 @@ Value unit(const Extents& extents, Device device) {
   return graph::random_uniform(extents, next_random_key(), device);
 }
 
-/// Uniform in (0, 1): the smallest draw of 24 bits becomes half of a step, so that logarithms are
+/// Uniform in (0, 1): 0, of the draws of 24 bits, becomes half of a step, so that logarithms are
 /// finite.
-Value open_unit(const Extents& extents, Device device) { return unit(extents, device) + 0x1p-25; }
+Value open_unit(const Extents& extents, Device device) {
+  return graph::maximum(unit(extents, device), graph::weak_scalar(0x1p-25, device));
+}
 
 Tensor finished(const Value& value, DType dtype) { return record(graph::cast(value, dtype)); }
 
@@ -39,12 +43,38 @@ void check_floating(const char* op, DType dtype) {
 /// The normal distribution function.
 double normal_distribution(double x) { return 0.5 * std::erfc(-x * std::numbers::sqrt2 / 2); }
 
+/// The largest number of a floating dtype below a limit that the dtype reaches.
+double largest_below(double limit, DType dtype) {
+  struct Format {
+    int digits, least_exponent;
+  };
+  const auto [digits, least_exponent] = [&]() -> Format {
+    switch (dtype) {
+      case DType::kF16:
+        return {11, -14};
+      case DType::kBF16:
+        return {8, -126};
+      case DType::kF64:
+        return {53, -1022};
+      default:
+        return {24, -126};
+    }
+  }();
+  const double below = std::nextafter(limit, -std::numeric_limits<double>::infinity());
+  const int exponent = std::max(below == 0 ? least_exponent : std::ilogb(below), least_exponent);
+  const double step = std::ldexp(1.0, exponent - digits + 1);
+  return std::floor(below / step) * step;
+}
+
 }  // namespace
 
 Tensor uniform(const Extents& extents, double low, double high, DType dtype,
                std::optional<Device> device) {
   check_floating("uniform", dtype);
-  return finished(unit(extents, chosen(device)) * (high - low) + low, dtype);
+  const Value draw = unit(extents, chosen(device)) * (high - low) + low;
+  if (!(low < high)) return finished(draw, dtype);
+  const Value last = graph::weak_scalar(largest_below(high, dtype), draw.device());
+  return finished(graph::minimum(draw, last), dtype);
 }
 
 Tensor normal(const Extents& extents, double mean, double deviation, DType dtype,

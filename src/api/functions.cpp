@@ -117,8 +117,11 @@ Tensor arange(Number start, Number stop, Number step, DType dtype, std::optional
 }
 
 Tensor rand(const Extents& extents, DType dtype, std::optional<Device> device) {
-  return record(
-      graph::cast(graph::random_uniform(extents, next_random_key(), chosen(device)), dtype));
+  Value draw = graph::random_uniform(extents, next_random_key(), chosen(device));
+  // Below 1, as bits that the dtype holds: rounding would reach it.
+  const double steps = dtype == DType::kF16 ? 0x1p11 : 0x1p8;
+  if (size_of(dtype) == 2) draw = graph::floor(draw * steps) * (1 / steps);
+  return record(graph::cast(draw, dtype));
 }
 Tensor randn(const Extents& extents, DType dtype, std::optional<Device> device) {
   return record(

@@ -7,6 +7,7 @@
 
 #include "record_tensor.h"
 #include "vkml/api/structure.h"
+#include "vkml/ops/composites.h"
 #include "vkml/ops/ordering.h"
 
 namespace vkml {
@@ -48,7 +49,7 @@ Tensor argsort(const Tensor& x, std::int64_t axis, bool descending) {
 }
 
 Ranked sort(const Tensor& x, std::int64_t axis, bool descending) {
-  if (x.rank() == 0) return {x, argsort(x, axis, descending)};
+  if (x.rank() == 0) return {to_copy(x), argsort(x, axis, descending)};
   const Value value = x.value();
   return ranked_at(value, axis, graph::argsort(graph::detach(value), axis, descending), true);
 }

@@ -9,6 +9,7 @@
 
 #include "record_tensor.h"
 #include "vkml/api/structure.h"
+#include "vkml/ops/composites.h"
 #include "vkml/ops/ordering.h"
 
 namespace vkml {

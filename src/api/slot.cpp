@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "call_recorder.h"
+#include "transfer.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/functions.h"
 
@@ -22,9 +23,21 @@ void LeafGradient::capture(bool reads) {
   mark_.set_captured();
 }
 
-void LeafGradient::accumulate(const Value& gradient) {
+void LeafGradient::belong_to(DType dtype, Device device) {
+  const std::scoped_lock lock(mutex_);
+  if (gradient_) {
+    const NodePtr held = gradient_->node();
+    if (held->dtype() != dtype || held->device() != device) gradient_ = nullptr;
+  }
+  dtype_ = dtype;
+  device_ = device;
+}
+
+void LeafGradient::accumulate(const Value& given) {
   capture(true);
   const std::scoped_lock lock(mutex_);
+  Value gradient = graph::cast(given, dtype_);
+  if (gradient.device() != device_) gradient = transfer(gradient, device_);
   // A gradient has its leaf's own layout, so that it can be written to.
   const Value sum =
       gradient_ ? graph::add(Value(gradient_->node()), gradient) : graph::contiguous(gradient);

@@ -33,6 +33,9 @@ class RecordingMark {
 class LeafGradient final : public graph::GradientSink,
                            public std::enable_shared_from_this<LeafGradient> {
  public:
+  /// The leaf has a value of this dtype on this device from now on; a gradient of another value is
+  /// given up, and what graphs recorded before still bring is converted.
+  void belong_to(DType dtype, Device device);
   void accumulate(const graph::Value& gradient) override;
   std::shared_ptr<Slot> current();
   void set(std::shared_ptr<Slot> gradient);
@@ -43,6 +46,8 @@ class LeafGradient final : public graph::GradientSink,
   RecordingMark mark_;
   std::mutex mutex_;
   std::shared_ptr<Slot> gradient_;
+  DType dtype_ = DType::kF32;
+  Device device_;
 };
 
 /// One step from a tensor to a view of it, to be taken again when the tensor has a new value.

@@ -7,6 +7,7 @@
 
 #include "call_recorder.h"
 #include "pending_assignments.h"
+#include "realize.h"
 #include "record_tensor.h"
 #include "runtime.h"
 #include "slot.h"
@@ -170,6 +171,24 @@ bool Tensor::is_leaf() const {
   return !v->requires_grad() || v->is_gradient_stop();
 }
 
+namespace {
+
+/// From now on the slot's value is where gradients end: in `gradient`.
+void become_leaf(Slot& slot, std::shared_ptr<LeafGradient> gradient) {
+  const Value v(slot.node());
+  constexpr std::uint32_t kLeafFlags = graph::kFlagRequiresGrad | graph::kFlagGradientStop;
+  NodePtr leaf =
+      v->is_computed() && !v->is_view()
+          ? graph::make_leaf(v->storage(), v->storage_offset(), v.shape(), v.dtype(), kLeafFlags)
+          : graph::alias(v, kLeafFlags).node();
+  gradient->belong_to(v.dtype(), v.device());
+  leaf->set_sink(gradient);
+  slot.set_gradient(std::move(gradient));
+  slot.show(std::move(leaf));
+}
+
+}  // namespace
+
 Tensor& Tensor::requires_grad_(bool requires_grad) {
   const Value v = value();
   if (v->requires_grad() == requires_grad) return *this;
@@ -185,15 +204,7 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
     slot_->show(graph::detach(v).node());
     return *this;
   }
-  auto gradient = std::make_shared<LeafGradient>();
-  constexpr std::uint32_t kLeafFlags = graph::kFlagRequiresGrad | graph::kFlagGradientStop;
-  NodePtr leaf =
-      v->is_computed() && !v->is_view()
-          ? graph::make_leaf(v->storage(), v->storage_offset(), v.shape(), v.dtype(), kLeafFlags)
-          : graph::alias(v, kLeafFlags).node();
-  leaf->set_sink(gradient);
-  slot_->set_gradient(std::move(gradient));
-  slot_->show(std::move(leaf));
+  become_leaf(*slot_, std::make_shared<LeafGradient>());
   return *this;
 }
 
@@ -294,7 +305,7 @@ Tensor& Tensor::copy_(const Tensor& given) {
 
 Tensor& Tensor::set_data(const Tensor& given) {
   const Value old = value();
-  const Value value = graph::detach(given.value());
+  const Value value = graph::contiguous(graph::detach(given.value()));
   if (!is_leaf()) {
     throw AutogradError("[set_data] this tensor was recorded by an operator; use detach()");
   }
@@ -307,9 +318,10 @@ Tensor& Tensor::set_data(const Tensor& given) {
     throw AutogradError(
         fmt::format("[set_data] only floats have gradients, not {}", name_of(value.dtype())));
   }
+  const std::shared_ptr<LeafGradient> gradient = slot_->gradient();
   slot_->set_gradient(nullptr);
   slot_->leave_base(value.node());
-  if (collects_gradients) requires_grad_();
+  if (collects_gradients) become_leaf(*slot_, gradient);
   return *this;
 }
 
@@ -338,7 +350,7 @@ void realize(std::span<const Tensor> tensors) {
     NodePtr node = tensor.value().node();
     if (!node->is_computed()) nodes.push_back(std::move(node));
   }
-  dispatch::realize(nodes);
+  realize_by_device(nodes);
 }
 
 std::string explain(const Tensor& tensor) {

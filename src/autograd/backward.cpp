@@ -120,12 +120,14 @@ BackwardPass backward(const Value& output, const Value& gradient, bool create_gr
 }
 
 std::vector<Value> gradients(const Value& output, const Value& gradient,
-                             std::span<const Value> inputs, bool create_graph) {
-  return gradients(std::span(&output, 1), std::span(&gradient, 1), inputs, create_graph);
+                             std::span<const Value> inputs, bool create_graph,
+                             std::vector<NodePtr>* visited) {
+  return gradients(std::span(&output, 1), std::span(&gradient, 1), inputs, create_graph, visited);
 }
 
 std::vector<Value> gradients(std::span<const Value> outputs, std::span<const Value> arriving,
-                             std::span<const Value> inputs, bool create_graph) {
+                             std::span<const Value> inputs, bool create_graph,
+                             std::vector<NodePtr>* visited) {
   for (std::size_t i = 0; i < outputs.size(); ++i) check_output(outputs[i], arriving[i]);
   const graph::GradientMode mode(create_graph);
   NodeIndex wanted(inputs.size() + 1);
@@ -133,7 +135,7 @@ std::vector<Value> gradients(std::span<const Value> outputs, std::span<const Val
     if (wanted.find(input.node().get()) < 0) wanted.insert(input.node().get(), 0);
   }
   const Flow flow = flow_to(outputs, wanted);
-  const std::vector<Value> sums = propagate(flow, outputs, arriving, wanted, nullptr);
+  const std::vector<Value> sums = propagate(flow, outputs, arriving, wanted, visited);
   std::vector<Value> results;
   for (const Value& input : inputs) {
     const int position = flow.index.find(input.node().get());
@@ -142,8 +144,8 @@ std::vector<Value> gradients(std::span<const Value> outputs, std::span<const Val
   return results;
 }
 
-void release(const BackwardPass& pass) {
-  for (const NodePtr& node : pass.visited) {
+void release(std::span<const NodePtr> visited) {
+  for (const NodePtr& node : visited) {
     node->mark_released();
     if (node->is_computed()) node->release_sources();
   }

@@ -178,6 +178,8 @@ std::vector<int> topological_backward_order(const ComputationGraph& graph, const
     if (!node->requires_grad() || seen.find(node.get()) >= 0) return;
     seen.insert(node.get(), 0);
     Frame frame{node, graph.grad_fn_index(Value(node)), {}, 0};
+    // What another thread has recorded since is not in the copy.
+    if (frame.position >= static_cast<int>(recorded.size())) frame.position = -1;
     if (frame.position >= 0) {
       for (const Value& input : recorded[static_cast<std::size_t>(frame.position)].inputs) {
         frame.inputs.push_back(input.node());

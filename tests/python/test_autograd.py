@@ -240,3 +240,36 @@ def test_assignments_outlive_a_pass_that_fails(device: object) -> None:
     (w * 2).sum().backward()
     assert counter.is_computed
     assert counter.tolist() == [1, 1, 1]
+
+
+def test_a_second_gradient_needs_retain_graph(device: object) -> None:
+    x = vkml.tensor([1.0, 2.0], device=device, requires_grad=True)
+    y = (x * x).sum()
+    (first,) = vkml.grad(y, [x], retain_graph=True)
+    assert vkml.grad(y, [x])[0].tolist() == first.tolist() == [2, 4]
+    with pytest.raises(vkml.AutogradError, match="retain_graph=True"):
+        vkml.grad(y, [x])
+
+
+def test_gradients_reach_a_leaf_that_was_given_other_data(device: object) -> None:
+    layer = vkml.nn.Linear(2, 1).to(device)
+    layer.weight.register_hook(lambda gradient: gradient * 10)
+    loss = layer(vkml.tensor([[1.0, 2.0]], device=device)).sum()
+    layer.weight.data = layer.weight.data * 2
+    layer.to(device)
+    layer.float()
+    loss.backward()
+    assert layer.weight.grad.tolist() == [[10, 20]]
+    assert layer.bias.grad.tolist() == [1]
+
+
+def test_gradients_are_those_of_the_dtype_that_a_leaf_has_now(device: object) -> None:
+    layer = vkml.nn.Linear(2, 1).to(device)
+    layer(vkml.ones(1, 2, device=device)).sum().backward()
+    loss = layer(vkml.tensor([[1.0, 2.0]], device=device)).sum()
+    layer.half()
+    assert layer.weight.grad.dtype == vkml.float16
+    layer.zero_grad()
+    loss.backward()
+    assert layer.weight.grad.dtype == vkml.float16
+    assert layer.weight.grad.tolist() == [[1, 2]]

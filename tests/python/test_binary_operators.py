@@ -54,3 +54,43 @@ def test_a_tensor_that_was_never_made_is_refused() -> None:
     empty = vkml.Tensor.__new__(vkml.Tensor)
     with pytest.raises(TypeError):
         empty + vkml.ones(2)
+
+
+FLOATS_AND_INTEGERS = [
+    vkml.float32,
+    vkml.float16,
+    vkml.bfloat16,
+    vkml.int32,
+    vkml.int64,
+    vkml.uint8,
+    vkml.bool_,
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS_AND_INTEGERS, ids=str)
+@pytest.mark.parametrize("exponent", [0.5, 1, 1.0, 2, 2.0, 3])
+def test_the_power_operator_is_pow(exponent: float, dtype: object, device: object) -> None:
+    x = vkml.tensor([0, 1, 3, 200], dtype=dtype, device=device)
+    operated, called = x**exponent, vkml.pow(x, exponent)
+    assert operated.dtype == called.dtype
+    np.testing.assert_array_equal(operated.to(vkml.float64).numpy(), called.to(vkml.float64).numpy())
+
+
+def test_powers_at_the_edges(device: object) -> None:
+    large = vkml.tensor([50000], device=device) ** 2.0
+    assert large.dtype == vkml.float32
+    assert large.item() == 2.5e9
+    assert (vkml.tensor([float("-inf")], device=device) ** 0.5).item() == float("inf")
+    with pytest.raises((OverflowError, vkml.ArgumentError)):
+        vkml.ones(1, device=device) ** 10**400
+
+
+def test_a_power_of_one_is_another_tensor(device: object) -> None:
+    x = vkml.ones(3, device=device)
+    y = x**1
+    y += 10
+    assert x.tolist() == [1, 1, 1]
+    scalar = vkml.tensor(2.0, device=device)
+    values, _ = vkml.sort(scalar)
+    values += 1
+    assert scalar.item() == 2

@@ -100,3 +100,22 @@ def test_bad_parameters_raise(device: object) -> None:
             call()
     with pytest.raises(vkml.DTypeError, match="bernoulli"):
         vkml.bernoulli(vkml.ones(2, dtype=vkml.int32))
+
+
+@pytest.mark.parametrize("dtype", [vkml.float16, vkml.bfloat16, vkml.float32], ids=str)
+def test_uniform_draws_stay_below_their_limit(dtype: object, device: object) -> None:
+    vkml.manual_seed(0)
+    draws = exact(vkml.rand(1 << 20, dtype=dtype, device=device))
+    assert draws.min() >= 0
+    assert 0.99 < draws.max() < 1
+    for low, high in [(-3.0, 5.0), (0.25, 0.375), (-2.0, -1.0)]:
+        draws = exact(vkml.uniform(1 << 18, low, high, dtype=dtype, device=device))
+        assert draws.min() >= low
+        assert high - 0.05 * (high - low) < draws.max() < high
+
+
+def test_gumbel_draws_are_finite(device: object) -> None:
+    vkml.manual_seed(0)
+    # One draw in 2^24 is the largest: the seed is such that it comes up.
+    for _ in range(8):
+        assert vkml.gumbel(1 << 23, device=device).max().item() < float("inf")

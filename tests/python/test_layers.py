@@ -23,6 +23,8 @@ BELOW = {
 BACKENDS = [layer for layer in BELOW if layer.startswith("backend/")]
 # Nodes are opaque to the bindings. The elementwise table and the way to wait hold none.
 FREE_OF_NODES = {"ops/elementwise.def.h", "ops/elementwise_row.h", "dispatch/device_mutex.h"}
+# What operators are written with, in C++ by users too.
+SHOWING_NODES = {"autograd.h"}
 # The one place that knows which backends there are.
 REGISTRATION = {f"src/api/runtime.cpp -> {backend}/register.h" for backend in BACKENDS}
 
@@ -94,9 +96,8 @@ def test_private_headers_of_a_backend_stay_inside(backend):
 def test_tensors_show_nodes_through_a_forward_declaration_alone():
     """Whoever includes these headers cannot reach into a node, through whatever they include."""
     waiting = [ROOT / "include/vkml" / path for path in FREE_OF_NODES]
-    waiting += [
-        ROOT / "include/vkml/api" / f"{name}.h" for name in ("tensor", "functions", "context")
-    ]
+    api = sorted((ROOT / "include/vkml/api").glob("*.h"))
+    waiting += [header for header in api if header.name not in SHOWING_NODES]
     reached = set(waiting)
     while waiting:
         for name in INCLUDE.findall(waiting.pop().read_text()):

@@ -5,6 +5,7 @@ calculus.
 """
 
 import gc
+import itertools
 import threading
 
 import numpy as np
@@ -390,3 +391,32 @@ def test_threads_with_callbacks_do_not_wait_for_each_other():
     finally:
         vkml.set_eager(False)
     assert not failures
+
+
+def test_an_order_can_be_asked_for_while_another_thread_records() -> None:
+    graph = vkml.autograd.ComputationGraph()
+    x = vkml.tensor(1.0, requires_grad=True)
+    chain = [x]
+    for _ in range(400):
+        chain.append(chain[-1] * 1.5)
+    output = graph.apply("add", chain[-1], x)
+    failures: list[BaseException] = []
+
+    def record() -> None:
+        for source, result in itertools.pairwise(chain):
+            graph.record("mul", [source, x], result)
+
+    def ask() -> None:
+        try:
+            for _ in range(30):
+                order = vkml.autograd.topological_backward_order(graph, output)
+                assert order[0] == 0
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=target) for target in (record, ask, ask)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []

@@ -163,3 +163,19 @@ def test_a_gradient_on_another_device_or_of_another_dtype_is_refused() -> None:
     assert x.grad is None
     (x * 2).backward(vkml.ones(2, dtype=vkml.float64))
     assert exact(x.grad).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("make", [vkml.optim.SGD, vkml.optim.Adam])
+def test_one_optimizer_updates_parameters_of_two_devices(make: object, away: object) -> None:
+    there = OTHERS[0] if away == vkml.cpu else vkml.cpu
+    first = vkml.nn.Linear(2, 2).to(away)
+    second = vkml.nn.Linear(2, 1).to(there)
+    optimizer = make([*first.parameters(), *second.parameters()], lr=0.1)
+    before = [p.tolist() for p in (first.bias, second.bias)]
+    for _ in range(2):
+        optimizer.zero_grad()
+        second(first(vkml.ones(1, 2, device=away)).to(there)).sum().backward()
+        optimizer.step()
+    assert first.bias.device == away
+    assert second.bias.device == there
+    assert all(a != b.tolist() for a, b in zip(before, (first.bias, second.bias), strict=True))

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "vkml/api/functions.h"
-#include "vkml/ops/composites.h"
+#include "vkml/ops/composite_modes.h"
 #include "vkml/ops/core_kind.h"
 
 namespace vkml {

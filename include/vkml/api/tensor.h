@@ -139,8 +139,8 @@ class Tensor {
   Tensor& copy_(const Tensor& value);
 
   /// Shows another value from now on, which may have another dtype or device. Values recorded
-  /// before keep the old one; a leaf stays a leaf, and drops its gradient. Throws ShapeError, and
-  /// AutogradError for what an operator recorded; nothing has changed then.
+  /// before keep the old one; a leaf stays a leaf, with the gradients that they still bring, and
+  /// drops a gradient of another dtype or device. Throws ShapeError, and AutogradError for what an operator recorded; nothing has changed then.
   Tensor& set_data(const Tensor& value);
 
   /// A view, with Python's meaning of every part. Throws IndexError.
@@ -175,11 +175,12 @@ Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 
-/// Computes several tensors of one device as one graph.
+/// Computes several tensors as one graph for each device.
 void realize(std::span<const Tensor> tensors);
 
 /// Gradients of `output` with respect to `inputs`, without touching grad(). Undefined where output
-/// does not depend on an input.
+/// does not depend on an input. Unless the graph is retained, or recorded further, a second pass
+/// through it throws AutogradError.
 std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs,
                               const Tensor& gradient = {}, bool retain_graph = false,
                               bool create_graph = false);

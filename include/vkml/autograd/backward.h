@@ -33,17 +33,19 @@ BackwardPass backward(const graph::Value& output, const graph::Value& gradient, 
                       const GradientObserver& observe = {});
 
 /// Gradients with respect to `inputs`, which may be any nodes of the graph; undefined where output
-/// does not depend on the input.
+/// does not depend on the input. `visited` receives the nodes whose rules ran.
 std::vector<graph::Value> gradients(const graph::Value& output, const graph::Value& gradient,
-                                    std::span<const graph::Value> inputs, bool create_graph);
+                                    std::span<const graph::Value> inputs, bool create_graph,
+                                    std::vector<graph::NodePtr>* visited = nullptr);
 /// The same of several outputs, each with a gradient: the sums over them, in one pass.
 std::vector<graph::Value> gradients(std::span<const graph::Value> outputs,
                                     std::span<const graph::Value> arriving,
-                                    std::span<const graph::Value> inputs, bool create_graph);
+                                    std::span<const graph::Value> inputs, bool create_graph,
+                                    std::vector<graph::NodePtr>* visited = nullptr);
 
 /// A second backward pass through the visited nodes raises. Those that hold their value give up
 /// their sources, and the memory returns; those without one keep theirs, since somebody else's
 /// pending value may need them, and go with their last user.
-void release(const BackwardPass& pass);
+void release(std::span<const graph::NodePtr> visited);
 
 }  // namespace vkml::autograd

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "vkml/ops/composite_modes.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::graph {
@@ -36,7 +37,6 @@ Value norm(const Value& x, double order, Axes axes, bool keepdim);
 /// How many elements are not 0; i32.
 Value count_nonzero(const Value& x, Axes axes, bool keepdim);
 
-enum class Interpolation { kLinear, kLower, kHigher, kMidpoint, kNearest };
 /// The element of the sorted axis at (N - 1) * fraction; NaN if the axis has one.
 Value quantile(const Value& x, double fraction, std::int64_t axis, bool keepdim,
                Interpolation interpolation);
@@ -51,7 +51,6 @@ Value repeat(const Value& x, Axes counts);
 /// Each element `count` times in a row along an axis.
 Value repeat_interleave(const Value& x, std::int64_t count, std::int64_t axis);
 
-enum class PadMode { kReflect, kReplicate, kCircular };
 /// Padding from x itself, (before, after) for each axis.
 Value pad_from_inside(const Value& x, std::span<const std::array<std::int64_t, 2>> amounts,
                       PadMode mode);

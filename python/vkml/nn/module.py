@@ -369,7 +369,10 @@ class Module:
         with no_grad():
             for parameter in self.parameters():
                 gradient = parameter.grad
-                parameter.data = convert(parameter.data)
+                converted = convert(parameter.data)
+                if (converted.dtype, converted.device) == (parameter.dtype, parameter.device):
+                    continue
+                parameter.data = converted
                 parameter.grad = None if gradient is None else convert(gradient)
             shared: dict[int, Tensor] = {}
             for module in self.modules():

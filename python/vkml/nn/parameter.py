@@ -13,14 +13,14 @@ class Parameter(Tensor):
     """A leaf tensor that `Module` registers when it is set as an attribute.
 
     Args:
-        data: The initial value. The parameter is a tensor of its own: later assignments to
-            either leave the other as it is.
+        data: The initial value, which the parameter shares where it is contiguous: an assignment
+            to either shows in both.
         requires_grad: Whether `backward()` computes a gradient for it.
     """
 
     def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
         with no_grad():
-            super().__init__(data.detach())
+            super().__init__(data.detach().contiguous())
         self.requires_grad = requires_grad
 
     def __repr__(self) -> str:

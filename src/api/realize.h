@@ -1,0 +1,16 @@
+// Values of several devices, each device's as one graph.
+#pragma once
+
+#include <span>
+
+#include "vkml/dispatch/executor.h"
+#include "vkml/graph/node.h"
+
+namespace vkml {
+
+/// Realises the roots, one graph for each device: values and gradients cross devices by copies, which
+/// are leaves of the other device's graph.
+void realize_by_device(std::span<const graph::NodePtr> roots,
+                       const dispatch::RealizeOptions& options = {});
+
+}  // namespace vkml
