@@ -70,6 +70,8 @@ from vkml._vkml import tan as tan
 from vkml._vkml import tanh as tanh
 from vkml._vkml import trunc as trunc
 
+equal = _vkml.eq
+
 
 def clip(
     x: _Tensor, /, min: _Tensor | float | None = None, max: _Tensor | float | None = None
