@@ -2,6 +2,7 @@
 // and a method that changes the tensor where the result can keep its dtype (`relu_`). Keywords that
 // choose among rows (rounding_mode, approximate, ...) are overloads in keywords.cpp.
 
+#include <array>
 #include <deque>
 #include <string>
 #include <utility>
@@ -122,6 +123,46 @@ void def_row(nb::module_& m, nb::class_<Tensor>& tensor, const ElementwiseRow& r
 
 }  // namespace
 
+namespace {
+
+/// One value for each place of equally many operands.
+template <typename Number>
+std::vector<Number> apply_formula(Number (*formula)(const Number*),
+                                  const std::vector<std::vector<Number>>& operands) {
+  std::vector<Number> results(operands.front().size());
+  std::array<Number, ops::kMaxOperands> at{};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    for (std::size_t k = 0; k < operands.size(); ++k) at[k] = operands[k].at(i);
+    results[i] = formula(at.data());
+  }
+  return results;
+}
+
+const ElementwiseRow& row_named(const std::string& name) {
+  for (const ElementwiseRow& row : ops::elementwise_rows()) {
+    if (row.name == name) return row;
+  }
+  throw ArgumentError("[formula] no elementwise operator is called '" + name + "'");
+}
+
+/// The rows' reference formulas, which tests compare operators with, and NumPy's with them.
+void bind_formulas(nb::module_& m) {
+  m.def(
+      "_formula",
+      [](const std::string& name, const std::vector<std::vector<double>>& operands) {
+        return apply_formula<double>(row_named(name).oracle, operands);
+      },
+      nb::arg("name"), nb::arg("operands"), "An operator's reference formula on floats.");
+  m.def(
+      "_integer_formula",
+      [](const std::string& name, const std::vector<std::vector<std::int64_t>>& operands) {
+        return apply_formula<std::int64_t>(row_named(name).integer_oracle, operands);
+      },
+      nb::arg("name"), nb::arg("operands"), "An operator's reference formula on integers.");
+}
+
+}  // namespace
+
 void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   const auto rows = ops::elementwise_rows();
 #define VKML_ROW(arity, name, ...)                                            \
@@ -148,6 +189,7 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_inplace(tensor, "__ifloordiv__", &floor_divide);
   def_inplace(tensor, "__imod__", &remainder);
   def_inplace(tensor, "__ipow__", &pow);
+  def_inplace(tensor, "__imatmul__", &matmul);
   tensor.def("__pow__", &power_operator, nb::is_operator());
   tensor.def(
       "__rpow__",
@@ -167,6 +209,7 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
       },
       nb::arg("condition"), nb::arg("other"),
       "This tensor where the condition holds, other elsewhere.");
+  bind_formulas(m);
   bind_keywords(m, tensor);
 }
 

@@ -22,7 +22,7 @@ WITHOUT_ARGUMENTS = {
 BINARY_OPERATORS = {
     f"__{name}__"
     for name in (
-        *("add", "sub", "mul", "truediv", "floordiv", "mod"),
+        *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod"),
         *("and", "or", "xor", "lshift", "rshift"),
     )
 }
@@ -33,9 +33,13 @@ RETURNS = {
     "item": "typing.Any",
     "max": "typing.Any",
     "min": "typing.Any",
+    "nonzero": "typing.Any",
     "numpy": "np.ndarray[typing.Any, typing.Any]",
     "realize": "Tensor",
+    "result_type": "dtype",
+    "sort": "typing.Any",
     "tolist": "typing.Any",
+    "unique": "typing.Any",
     "__array__": "np.ndarray[typing.Any, typing.Any]",
 }
 

@@ -345,6 +345,28 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
       },
       nb::arg("first") = nb::none(), nb::arg("second") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), "Another dtype, another device, or both.");
+  tensor.def(
+      "to_device",
+      [](const Tensor& t, nb::handle device, nb::handle stream) {
+        if (!stream.is_none()) {
+          throw ArgumentError(
+              "[to_device] a device of vkML has one queue, and no stream. Pass None");
+        }
+        const Device where = device_from(device);
+        const nb::gil_scoped_release release;
+        return to(t, where);
+      },
+      nb::arg("device"), nb::kw_only(), nb::arg("stream") = nb::none(),
+      "This tensor on another device, under the Array API's name.");
+  tensor.def(
+      "__array_namespace__",
+      [](const Tensor&, nb::handle api_version) {
+        const nb::module_ space = nb::module_::import_("vkml.array_api");
+        return space.attr("check_version")(api_version);
+      },
+      nb::kw_only(), nb::arg("api_version") = nb::none(),
+      "The module vkml.array_api, whose functions are the Array API's to the letter. Raises "
+      "ArgumentError for a version that it does not have.");
   const auto def_cast = [&](const char* name, DType dtype) {
     tensor.def(
         name, [dtype](const Tensor& t) { return to(t, dtype); }, "A cast by name.");

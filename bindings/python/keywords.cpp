@@ -96,6 +96,34 @@ Tensor polygamma(std::int64_t n, nb::handle input) {
   }
 }
 
+Tensor close_with_nan(nb::handle input, nb::handle other, nb::handle rtol, nb::handle atol,
+                      bool equal_nan) {
+  const Tensor a = operand_from(input, "isclose");
+  const Tensor b = operand_from(other, "isclose");
+  const Tensor is_close =
+      isclose(a, b, operand_from(rtol, "isclose"), operand_from(atol, "isclose"));
+  return equal_nan ? logical_or(is_close, logical_and(isnan(a), isnan(b))) : is_close;
+}
+
+bool is_true(const Tensor& condition) {
+  const nb::gil_scoped_release release;
+  return all(condition).item_integer() != 0;
+}
+
+/// The multivariate gamma function's logarithm: p (p - 1) / 4 log(pi) and the lgamma of p points.
+Tensor mvlgamma(nb::handle input, std::int64_t p) {
+  const Tensor x = operand_from(input, "mvlgamma");
+  if (p < 1) {
+    throw ArgumentError("[mvlgamma] p is " + std::to_string(p) + ". Pass a positive number");
+  }
+  constexpr double kLogPi = 1.14472988584940017414;
+  Tensor sum = lgamma(x) + Tensor(static_cast<double>(p * (p - 1)) / 4 * kLogPi);
+  for (std::int64_t j = 1; j < p; ++j) {
+    sum = sum + lgamma(x - Tensor(static_cast<double>(j) / 2));
+  }
+  return sum;
+}
+
 }  // namespace
 
 void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor) {
@@ -133,6 +161,37 @@ void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor) {
            "NaN and infinities replaced; by default by 0 and the dtype's ends.");
   def_both(m, tensor, "logit", &logit_within, nb::arg("eps"),
            "log(x / (1 - x)) of the input limited to [eps, 1 - eps].");
+  def_both(m, tensor, "isclose", &close_with_nan, nb::arg("other"), nb::arg("rtol") = 1e-5,
+           nb::arg("atol") = 1e-8, nb::kw_only(), nb::arg("equal_nan"),
+           "isclose where, on request, NaN is close to NaN.");
+  def_both(
+      m, tensor, "allclose",
+      [](nb::handle input, nb::handle other, nb::handle rtol, nb::handle atol, bool equal_nan) {
+        return is_true(close_with_nan(input, other, rtol, atol, equal_nan));
+      },
+      nb::arg("other"), nb::arg("rtol") = 1e-5, nb::arg("atol") = 1e-8,
+      nb::arg("equal_nan") = false, "Whether isclose holds everywhere, as a bool. Waits.");
+  def_both(
+      m, tensor, "equal",
+      [](const Tensor& a, const Tensor& b) {
+        return a.shape().same_extents(b.shape()) && is_true(eq(a, b));
+      },
+      nb::arg("other"), "Whether two tensors have one shape and equal elements, as a bool. Waits.");
+  def_both(
+      m, tensor, "float_power",
+      [](nb::handle input, nb::handle exponent) {
+        const Tensor base = to(operand_from(input, "float_power"), DType::kF64);
+        return pow(base, to(operand_from(exponent, "float_power"), DType::kF64));
+      },
+      nb::arg("exponent"), "input to the power exponent, in float64 whatever both are.");
+  def_both(
+      m, tensor, "rsub",
+      [](nb::handle input, nb::handle other, nb::handle alpha) {
+        return operand_from(other, "rsub") - scaled(input, alpha, "rsub");
+      },
+      nb::arg("other"), nb::kw_only(), nb::arg("alpha") = 1, "other - alpha * input.");
+  def_both(m, tensor, "mvlgamma", &mvlgamma, nb::arg("p"),
+           "The logarithm of the multivariate gamma function of dimension p.");
   m.def("polygamma", &polygamma, nb::arg("n"), nb::arg("input"),
         "The n-th derivative of digamma, n from 0 to 3.");
   tensor.def(

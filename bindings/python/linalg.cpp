@@ -27,6 +27,8 @@ void bind_linalg(nb::module_& m) {
         return nb::make_tuple(q, r);
       },
       nb::arg("a"), "(Q, R), reduced.");
+  m.def("_linalg_complement", &linalg::complement, nb::arg("q"),
+        "Orthonormal columns that complete those of q to a basis.");
   m.def(
       "_linalg_eigh",
       [](const Tensor& a) {

@@ -113,6 +113,10 @@ void bind_tensor(nb::module_& m) {
       .def("item", &number_of, "The only element, as a Python number.")
       .def("__float__", [](const Tensor& t) { return nb::float_(number_of(t)); })
       .def("__int__", [](const Tensor& t) { return nb::int_(number_of(t)); })
+      .def("__complex__",
+           [](const Tensor& t) {
+             return nb::module_::import_("builtins").attr("complex")(number_of(t));
+           })
       .def(
           "__format__",
           [](nb::handle self, nb::handle specification) {

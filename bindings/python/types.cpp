@@ -17,6 +17,17 @@ std::array<PyObject*, kDTypeCount>& dtype_objects() {
   return objects;
 }
 
+/// A tensor or dtype is strong, a Python number weak.
+void add_to(Promotion& promotion, nb::handle given) {
+  if (nb::isinstance<PythonDType>(given)) {
+    promotion.add(nb::cast<PythonDType>(given).dtype, false);
+    return;
+  }
+  const Tensor operand = operand_from(given, "result_type");
+  const bool is_number = !nb::isinstance<Tensor>(given) && operand.rank() == 0;
+  promotion.add(operand.dtype(), is_number);
+}
+
 std::string device_repr(Device device) { return "device('" + to_string(device) + "')"; }
 
 }  // namespace
@@ -64,13 +75,31 @@ void bind_types(nb::module_& m) {
       .def_prop_ro(
           "itemsize", [](const PythonDType& d) { return size_of(d.dtype); },
           "Bytes of one element.")
-      .def_prop_ro("is_floating_point", [](const PythonDType& d) { return is_floating(d.dtype); });
+      .def_prop_ro(
+          "is_floating_point", [](const PythonDType& d) { return is_floating(d.dtype); },
+          "Whether it has fractions.");
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     const nb::object object = nb::cast(PythonDType{dtype});
     dtype_objects()[static_cast<std::size_t>(i)] = nb::object(object).release().ptr();
     m.attr(dtype == DType::kBool ? "bool" : name_of(dtype).data()) = object;
   }
+  m.def(
+      "result_type",
+      [](const nb::args& arrays_and_dtypes) {
+        if (arrays_and_dtypes.size() == 0) throw ArgumentError("[result_type] needs an operand");
+        Promotion promotion;
+        for (const nb::handle given : arrays_and_dtypes) add_to(promotion, given);
+        return dtype_object(promotion.dtype());
+      },
+      nb::arg("arrays_and_dtypes"),
+      "The dtype in which tensors, dtypes and Python numbers meet; numbers yield.");
+  m.def(
+      "promote_types",
+      [](nb::handle a, nb::handle b) {
+        return dtype_object(promote(dtype_from(a), dtype_from(b)));
+      },
+      nb::arg("type1"), nb::arg("type2"), "The dtype in which two dtypes meet.");
   m.attr("MAX_DIMS") = kMaxDims;
   m.attr("half") = dtype_object(DType::kF16);
   m.attr("float") = dtype_object(DType::kF32);

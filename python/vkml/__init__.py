@@ -23,12 +23,34 @@ from vkml.grad_mode import no_grad as no_grad
 from vkml.grad_mode import set_grad_enabled as set_grad_enabled  # type: ignore[assignment]
 
 if TYPE_CHECKING:
+    from vkml import array_api as array_api
     from vkml import autograd as autograd
     from vkml import data as data
     from vkml import func as func
     from vkml import linalg as linalg
     from vkml import nn as nn
     from vkml import optim as optim
+    from vkml.array_api import asarray as asarray
+    from vkml.array_api import astype as astype
+    from vkml.array_api import broadcast_arrays as broadcast_arrays
+    from vkml.array_api import broadcast_shapes as broadcast_shapes
+    from vkml.array_api import can_cast as can_cast
+    from vkml.array_api import cumulative_prod as cumulative_prod
+    from vkml.array_api import cumulative_sum as cumulative_sum
+    from vkml.array_api import e as e
+    from vkml.array_api import finfo as finfo
+    from vkml.array_api import iinfo as iinfo
+    from vkml.array_api import inf as inf
+    from vkml.array_api import isdtype as isdtype
+    from vkml.array_api import nan as nan
+    from vkml.array_api import newaxis as newaxis
+    from vkml.array_api import permute_dims as permute_dims
+    from vkml.array_api import pi as pi
+    from vkml.array_api import unique_all as unique_all
+    from vkml.array_api import unique_counts as unique_counts
+    from vkml.array_api import unique_inverse as unique_inverse
+    from vkml.array_api import unique_values as unique_values
+    from vkml.array_api import unstack as unstack
     from vkml.recording import jit as jit
     from vkml.serialization import load as load
     from vkml.serialization import save as save
@@ -37,8 +59,22 @@ DeviceLike = Device | str  # noqa: F405
 """What arguments named `device` take: `vkml.cpu`, or a name such as "vulkan:1"."""
 
 # Loaded at first use, so that `import vkml` stays fast.
-_SUBMODULES = frozenset({"autograd", "data", "func", "linalg", "nn", "optim"})
-_FROM_SUBMODULE = {"jit": "recording", "load": "serialization", "save": "serialization"}
+_SUBMODULES = frozenset({"array_api", "autograd", "data", "func", "linalg", "nn", "optim"})
+# Names of the Array API that mean nothing else in PyTorch.
+_OF_ARRAY_API = frozenset(
+    (
+        *("asarray", "astype", "broadcast_arrays", "broadcast_shapes", "can_cast"),
+        *("cumulative_prod", "cumulative_sum", "e", "finfo", "iinfo", "inf", "isdtype", "nan"),
+        *("newaxis", "permute_dims", "pi", "unique_all", "unique_counts", "unique_inverse"),
+        *("unique_values", "unstack"),
+    )
+)
+_FROM_SUBMODULE = {
+    **dict.fromkeys(_OF_ARRAY_API, "array_api"),
+    "jit": "recording",
+    "load": "serialization",
+    "save": "serialization",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -125,11 +125,22 @@ def qr(A: Tensor, mode: str = "reduced") -> QRResult:
 
     Args:
         A: Shape (..., m, n); the gradient needs m >= n.
-        mode: `reduced`: Q has shape (..., m, k) and R (..., k, n), with k = min(m, n).
+        mode: `reduced`: Q has shape (..., m, k) and R (..., k, n), with k = min(m, n). `complete`:
+            the same with k = m; where m > n any columns complete Q, so that it has no gradient.
     """
-    if mode != "reduced":
-        raise vkml.ArgumentError(f"[qr] mode is {mode!r}. Only 'reduced' is available.")
-    return QRResult(*_vkml._linalg_qr(A))
+    if mode not in ("reduced", "complete"):
+        raise vkml.ArgumentError(f"[qr] mode is {mode!r}. Pass 'reduced' or 'complete'.")
+    columns, triangle = _vkml._linalg_qr(A)
+    missing = A.shape[-2] - A.shape[-1]
+    if mode == "complete" and missing > 0:
+        columns = _completed(columns)
+        triangle = vkml.pad(triangle, (0, 0, 0, missing))
+    return QRResult(columns, triangle)
+
+
+def _completed(columns: Tensor) -> Tensor:
+    """A square matrix that begins with given orthonormal columns."""
+    return vkml.cat([columns, _vkml._linalg_complement(columns)], -1)
 
 
 def eigh(A: Tensor) -> EighResult:
@@ -150,11 +161,16 @@ def svd(A: Tensor, full_matrices: bool = False) -> SVDResult:
 
     Args:
         A: Shape (..., m, n).
-        full_matrices: Not available: U has shape (..., m, k) and Vh (..., k, n), k = min(m, n).
+        full_matrices: Whether U has shape (..., m, m) and Vh (..., n, n) instead of (..., m, k) and
+            (..., k, n), k = min(m, n). Any columns complete them, so that the larger of both has no
+            gradient then.
     """
-    if full_matrices and A.shape[-1] != A.shape[-2]:
-        raise vkml.UnsupportedError("[svd] full_matrices=True is not available. Pass False.")
-    return SVDResult(*_vkml._linalg_svd(A))
+    left, values, right = _vkml._linalg_svd(A)
+    if full_matrices and A.shape[-2] > A.shape[-1]:
+        left = _completed(left)
+    elif full_matrices and A.shape[-1] > A.shape[-2]:
+        right = _completed(right.mT).mT
+    return SVDResult(left, values, right)
 
 
 def svdvals(A: Tensor) -> Tensor:
@@ -162,16 +178,22 @@ def svdvals(A: Tensor) -> Tensor:
     return svd(A).S
 
 
-def pinv(A: Tensor, rtol: float | None = None) -> Tensor:
+def default_tolerance(A: Tensor) -> float:
+    """max(m, n) times the step from 1 of the dtype of A: below it a singular value is rounding."""
+    return float(max(A.shape[-2:]) * vkml.finfo(A.dtype).eps)
+
+
+def pinv(A: Tensor, rtol: float | Tensor | None = None) -> Tensor:
     """The pseudo-inverse of (..., m, n): singular values up to `rtol` of the largest count as 0.
 
     Args:
         A: The matrices.
-        rtol: max(m, n) times the dtype's smallest step from 1 if None.
+        rtol: `default_tolerance(A)` if None; a tensor has one number for each matrix.
     """
     left, values, right = svd(A)
-    step = 2.0**-52 if A.dtype == vkml.float64 else 2.0**-23
-    share = max(A.shape[-2:]) * step if rtol is None else rtol
+    share = default_tolerance(A) if rtol is None else rtol
+    if isinstance(share, Tensor):
+        share = share.unsqueeze(-1)
     counts = values > share * values.amax(-1, keepdim=True)
     inverse = vkml.where(counts, 1.0 / vkml.where(counts, values, 1.0), 0.0)
     return right.mT @ (inverse.unsqueeze(-1) * left.mT)

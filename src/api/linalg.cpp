@@ -55,10 +55,12 @@ std::vector<SmallMatrix> matrices_of(const Tensor& x) {
   const std::vector<std::byte> bytes = wide.to_host();
   const std::int64_t rows = x.size(-2);
   const std::int64_t columns = x.size(-1);
+  std::int64_t count = 1;
+  for (int axis = 0; axis < x.rank() - 2; ++axis) count *= x.shape()[axis];
   std::vector<SmallMatrix> matrices;
-  const std::int64_t count = rows * columns == 0 ? 0 : x.numel() / (rows * columns);
   for (std::int64_t i = 0; i < count; ++i) {
     SmallMatrix& matrix = matrices.emplace_back(rows, columns);
+    if (matrix.values.empty()) continue;
     std::memcpy(matrix.values.data(),
                 bytes.data() + static_cast<std::size_t>(i) * matrix.values.size() * sizeof(double),
                 matrix.values.size() * sizeof(double));
@@ -186,6 +188,14 @@ void qr_rule(const Value& output, const Value& gradient, std::span<Value> gradie
   gradients[1] = product(gq + product(q, symmetric), right);
 }
 constexpr graph::OpInfo kQr{"qr", graph::Family::kCustom, 0, &qr_rule};
+
+void complement_rule(const Value& output, const Value&, std::span<Value>) {
+  throw AutogradError(
+      fmt::format("[{}] any basis of the complement will do, so that it has no gradient. Factor "
+                  "without it: mode='reduced', full_matrices=False",
+                  output->op().name));
+}
+constexpr graph::OpInfo kComplement{"complement", graph::Family::kCustom, 0, &complement_rule};
 
 // output: eigenvalues, eigenvectors.
 void eigh_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
@@ -390,6 +400,22 @@ std::tuple<Tensor, Tensor> qr(const Tensor& a) {
   const Value packed = with_rule(kQr, packed_results(rows, m * k + k * n, a.dtype()), {a.value()});
   return {record(part_of(packed, a.value(), 0, m, k)),
           record(part_of(packed, a.value(), m * k, k, n))};
+}
+
+Tensor complement(const Tensor& q) {
+  check_operand("complement", q, false);
+  const std::int64_t m = q.size(-2);
+  const std::int64_t k = q.size(-1);
+  std::vector<double> numbers;
+  for (const SmallMatrix& matrix : matrices_of(q)) {
+    const SmallMatrix whole = factor_qr(matrix, /*complete=*/true).q;
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = k; j < m; ++j) numbers.push_back(whole(i, j));
+    }
+  }
+  Extents extents = extents_of(q.value());
+  extents.back() = std::max<std::int64_t>(m - k, 0);
+  return record(with_rule(kComplement, value_from(numbers, extents, q.dtype()), {q.value()}));
 }
 
 std::tuple<Tensor, Tensor> eigh(const Tensor& a) {

@@ -220,6 +220,13 @@ SplitIndex split_index(const Tensor& x, const std::vector<AdvancedPart>& parts) 
   };
   for (const AdvancedPart& part : parts) {
     if (const auto* tensor = std::get_if<Tensor>(&part)) {
+      if (is_mask(*tensor) && tensor->rank() == 0) {
+        // A single truth value stands for an axis of its own, which is kept or empty.
+        result.basic.push_back(IndexNewAxis{});
+        result.is_whole = false;
+        result.tensors.push_back(reshape(*tensor, {1}));
+        continue;
+      }
       const int axes = is_mask(*tensor) ? tensor->rank() : 1;
       for (int i = 0; i < axes; ++i) result.basic.push_back(IndexSlice{});
       result.tensors.push_back(*tensor);

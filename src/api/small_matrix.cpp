@@ -212,7 +212,7 @@ bool factor_cholesky(SmallMatrix& a) {
   return true;
 }
 
-QrFactors factor_qr(const SmallMatrix& a) {
+QrFactors factor_qr(const SmallMatrix& a, bool complete) {
   SmallMatrix r = a;
   SmallMatrix q = identity_matrix(a.rows);
   const std::int64_t k = std::min(a.rows, a.columns);
@@ -239,9 +239,10 @@ QrFactors factor_qr(const SmallMatrix& a) {
     reflect(r, false);
     reflect(q, true);
   }
-  QrFactors factors{SmallMatrix(a.rows, k), SmallMatrix(k, a.columns)};
+  const std::int64_t kept = complete ? a.rows : k;
+  QrFactors factors{SmallMatrix(a.rows, kept), SmallMatrix(kept, a.columns)};
   for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t j = 0; j < k; ++j) factors.q(i, j) = q(i, j);
+    for (std::int64_t j = 0; j < kept; ++j) factors.q(i, j) = q(i, j);
   }
   for (std::int64_t i = 0; i < k; ++i) {
     for (std::int64_t j = i; j < a.columns; ++j) factors.r(i, j) = r(i, j);

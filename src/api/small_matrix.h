@@ -44,11 +44,12 @@ SmallMatrix solve_triangular(const SmallMatrix& t, SmallMatrix b, bool upper, bo
 /// L of A = L L^T; false where A is not positive definite. Reads the lower triangle.
 bool factor_cholesky(SmallMatrix& a);
 
-/// A = Q R by Householder reflections, Q (rows, k), R (k, columns), k the smaller extent.
+/// A = Q R by Householder reflections, Q (rows, k), R (k, columns), k the smaller extent, or the
+/// number of rows for the complete factors.
 struct QrFactors {
   SmallMatrix q, r;
 };
-QrFactors factor_qr(const SmallMatrix& a);
+QrFactors factor_qr(const SmallMatrix& a, bool complete = false);
 
 /// A = V diag(w) V^T of a symmetric matrix, w ascending, by Jacobi's rotations.
 struct EigenFactors {

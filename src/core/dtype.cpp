@@ -44,4 +44,16 @@ DType promote_weak(DType strong, DType weak_scalar) {
   return kDefaultInteger;
 }
 
+void Promotion::add(DType dtype, bool is_weak) {
+  DType& met = is_weak ? weak_ : strong_;
+  bool& has_met = is_weak ? has_weak_ : has_strong_;
+  met = has_met ? promote(met, dtype) : dtype;
+  has_met = true;
+}
+
+DType Promotion::dtype() const {
+  if (!has_strong_) return weak_;
+  return has_weak_ ? promote_weak(strong_, weak_) : strong_;
+}
+
 }  // namespace vkml

@@ -338,18 +338,12 @@ Value apply_elementwise(Row which, std::span<const Value> operands) {
   graph::check_same_device(row.name, operands);
   // A choice's condition takes no part in promotion.
   const std::size_t first = row.rule == DTypeRule::kSelect ? 1 : 0;
-  DType promoted = operands[first].dtype();
-  bool weak = operands[first]->is_weak();
-  for (const Value& operand : operands.subspan(first + 1)) {
-    const bool operand_weak = operand->is_weak();
-    if (operand_weak == weak) {
-      promoted = promote(promoted, operand.dtype());
-    } else {
-      promoted =
-          weak ? promote_weak(operand.dtype(), promoted) : promote_weak(promoted, operand.dtype());
-    }
-    weak = weak && operand_weak;
+  Promotion promotion;
+  for (const Value& operand : operands.subspan(first)) {
+    promotion.add(operand.dtype(), operand->is_weak());
   }
+  DType promoted = promotion.dtype();
+  const bool weak = promotion.is_weak();
   // A comparison has an answer for every number, as in NumPy; elsewhere one past the dtype is an
   // error.
   if (row.rule == DTypeRule::kCompare) {

@@ -1,9 +1,14 @@
 // Indexing by data. Indices are checked where they are used, on the device: the first one outside
 // its axis raises IndexError when the result is observed, and nothing has been written.
 
+#include <array>
+#include <vector>
+
 #include "record.h"
+#include "vkml/ops/composites.h"
 #include "vkml/ops/core_kind.h"
 #include "vkml/ops/functions.h"
+#include "vkml/ops/ordering.h"
 
 namespace vkml::graph {
 namespace {
@@ -53,23 +58,32 @@ void scatter_replace_rule(const Value& output, const Value& gradient, std::span<
                                  gather(gradient, s.axis, s.index));
 }
 
-/// The product of the others at the same place, without dividing by a zero.
+/// For each source element the product of those that meet it at its place: of those before it in
+/// the sorted line times those after it. Without a division, so that zeros need no care in
+/// derivatives of any order.
+Value product_of_others(const Scattered& s) {
+  const Value order = argsort(s.index, s.axis, false);
+  const Value places = gather(s.index, s.axis, order);
+  const Value elements = gather(s.source, s.axis, order);
+  const auto of_earlier = [&](const Value& x, const Value& at) {
+    const Value is_same = eq(slice(at, s.axis, 1, {}, 1), slice(at, s.axis, 0, -1, 1));
+    const Value earlier = slice(x, s.axis, 0, -1, 1);
+    std::vector<std::array<std::int64_t, 2>> before(static_cast<std::size_t>(x.rank()));
+    before[static_cast<std::size_t>(s.axis)] = {1, 0};
+    const Value factor = pad(where_else_zero(is_same, earlier), before, 0);
+    const Value start = pad(cast(logical_not(is_same), x.dtype()), before, 1);
+    return linear_recurrence(factor, start, s.axis);
+  };
+  const std::int64_t axis[] = {s.axis};
+  const Value of_later = flip(of_earlier(flip(elements, axis), flip(places, axis)), axis);
+  return gather(of_earlier(elements, places) * of_later, s.axis, argsort(order, s.axis, false));
+}
+
 void scatter_multiply_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Scattered s(output);
-  const Value one = weak_scalar(1.0, s.base.device());
-  const auto is_zero = [](const Value& x) { return eq(x, 0.0); };
-  const auto nonzero = [&](const Value& x) { return where(is_zero(x), one, x); };
-  const Value zeros = scatter_add(cast(is_zero(s.base), s.base.dtype()), s.axis, s.index,
-                                  cast(is_zero(s.source), s.base.dtype()));
-  const Value product =
-      scatter(nonzero(s.base), s.axis, s.index, nonzero(s.source), ops::ScatterKind::kMultiply);
-  const auto others = [&](const Value& x, const Value& count, const Value& all) {
-    const Value remaining = count - cast(is_zero(x), count.dtype());
-    return where_else_zero(is_zero(remaining), all / nonzero(x));
-  };
-  gradients[0] = gradient * others(s.base, zeros, product);
-  gradients[2] = gather(gradient, s.axis, s.index) *
-                 others(s.source, gather(zeros, s.axis, s.index), gather(product, s.axis, s.index));
+  const Value one = full(s.base.shape().extents(), 1, s.base.dtype(), s.base.device());
+  gradients[0] = gradient * scatter(one, s.axis, s.index, s.source, ops::ScatterKind::kMultiply);
+  gradients[2] = gather(gradient * s.base, s.axis, s.index) * product_of_others(s);
 }
 
 /// Equal extremes share the gradient equally.

@@ -149,6 +149,42 @@ inline double erfinv(double x) {
   return static_cast<double>(std::copysign(y, static_cast<long double>(x)));
 }
 
+/// By the continued fraction (Abramowitz and Stegun 7.1.14) where the product would overflow.
+inline double erfcx(double x) {
+  const long double wide = x;
+  if (std::isinf(x)) return x > 0 ? 0 : -x;
+  if (x < 10) return static_cast<double>(std::exp(wide * wide) * std::erfc(wide));
+  long double fraction = wide;
+  for (int k = 60; k > 0; --k) fraction = wide + k / 2.0L / fraction;
+  return static_cast<double>(0.56418958354775628694807945L / fraction);
+}
+
+inline double log_ndtr(double x) {
+  const long double t = static_cast<long double>(x) / -std::sqrt(2.0L);
+  if (x > 0) return static_cast<double>(std::log1p(-std::erfc(-t) / 2));
+  if (x > -20) return static_cast<double>(std::log(std::erfc(t) / 2));
+  return static_cast<double>(std::log(static_cast<long double>(erfcx(static_cast<double>(t))) / 2) -
+                             t * t);
+}
+
+/// Newton's method on the logarithm of the upper tail, which is concave, from above.
+inline double ndtri(double p) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (!(p > 0 && p < 1)) {
+    if (p == 0 || p == 1) return p == 0 ? -infinity : infinity;
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  if (p == 0.5) return 0;
+  const long double share = p < 0.5 ? p : 1 - static_cast<long double>(p);
+  long double y = std::sqrt(-2 * std::log(share));
+  for (int step = 0; step < 40; ++step) {
+    const long double tail = std::erfc(y / std::sqrt(2.0L)) / 2;
+    const long double density = 0.39894228040143267793994606L * std::exp(-y * y / 2);
+    y += std::log(tail / share) * tail / density;
+  }
+  return static_cast<double>(p < 0.5 ? -y : y);
+}
+
 /// The n-th derivative of digamma (n > 0) by the recurrence up to 40 and the asymptotic series
 /// there (Abramowitz and Stegun 6.4.6 and 6.4.11); poles are infinite.
 inline double polygamma(int n, double x) {
@@ -216,6 +252,60 @@ inline double bessel_i(int order, double x) {
     term *= square / (static_cast<long double>(k) * (k + order));
   }
   return x != x ? x : static_cast<double>(sum);
+}
+
+/// exp(-|x|) times it: from 40 on by the asymptotic series (Abramowitz and Stegun 9.7.1).
+inline double bessel_i_scaled(int order, double x) {
+  const long double a = std::fabs(static_cast<long double>(x));
+  const bool is_negative = order == 1 && x < 0;
+  long double value = 0;
+  if (a < 40) {
+    long double term = order == 0 ? 1 : a / 2;
+    for (int k = 1; k < 400; ++k) {
+      value += term;
+      term *= a * a / 4 / (static_cast<long double>(k) * (k + order));
+    }
+    value *= std::exp(-a);
+  } else {
+    long double term = 1;
+    for (int k = 1; k < 30; ++k) {
+      value += term;
+      const int odd = 2 * k - 1;
+      term *= -(4.0L * order * order - odd * odd) / (k * 8 * a);
+    }
+    value /= std::sqrt(2 * 3.14159265358979323846264L * a);
+  }
+  return static_cast<double>(is_negative ? -value : value);
+}
+
+template <typename T>
+bool is_close(T a, T b, T rtol, T atol) {
+  if (a == b) return true;
+  if (a != a || b != b || std::isinf(static_cast<double>(b))) return false;
+  const auto wide = [](T x) { return std::fabs(static_cast<long double>(x)); };
+  const long double difference =
+      std::fabs(static_cast<long double>(a) - static_cast<long double>(b));
+  return difference <= static_cast<long double>(atol) + static_cast<long double>(rtol) * wide(b);
+}
+
+inline std::int64_t gcd(std::int64_t a, std::int64_t b) {
+  std::uint64_t x = u(abs(a)), y = u(abs(b));
+  while (y != 0) {
+    const std::uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return i(x);
+}
+inline std::int64_t lcm(std::int64_t a, std::int64_t b) {
+  const std::uint64_t divisor = u(gcd(a, b));
+  return divisor == 0 ? 0 : i(u(abs(a)) / divisor * u(abs(b)));
+}
+inline double gcd(double a, double b) {
+  return static_cast<double>(gcd(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
+}
+inline double lcm(double a, double b) {
+  return static_cast<double>(lcm(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
 }
 
 /// Philox-4x32-10 as published, with the counter (index, 0, 0, 0).

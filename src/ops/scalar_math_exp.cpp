@@ -96,6 +96,36 @@ Expr exp2(const Expr& x) {
   return e * power_of_two(half, x) * power_of_two(integer - half, x);
 }
 
+Expr ldexp(const Expr& x, const Expr& exponent) {
+  // In two factors: each is finite wherever the result is.
+  const Expr half = floor(exponent * 0.5);
+  const Expr limit = x.constant(2048.0);
+  const Expr first = max_number(-limit, min_number(limit, half));
+  return x * exp2(first) * exp2(exponent - first);
+}
+
+Expr cbrt(const Expr& x) {
+  // x = 2^(3 third) t with t in [2^-1.5, 2^1.5): Halley's steps from a parabola, which is 2 % off.
+  const double small = is_f32(x) ? 0x1p-100 : 0x1p-900;
+  const double up = is_f32(x) ? 0x1p24 : 0x1p54;
+  const double down = is_f32(x) ? 0x1p-8 : 0x1p-18;
+  const Expr a = abs(x);
+  const Expr is_small = a < small;
+  const Split split = split_exponent(select(is_small, a * up, a));
+  constexpr int kPositive = 400;  // makes the dividend positive
+  const Expr third = (split.exponent + (3 * kPositive + 1)) / 3 - kPositive;
+  const Expr t = split.mantissa * power_of_two(split.exponent - third * 3, x);
+  Expr y = horner(t, {-0.09154, 0.5770, 0.5145});
+  const int steps = is_f32(x) ? 2 : 3;
+  for (int step = 0; step < steps; ++step) {
+    const Expr cube = y * y * y;
+    y = y - y * ((cube - t) / (cube + cube + t));
+  }
+  const Expr root = y * power_of_two(third, x) * select(is_small, x.constant(down), x.constant(1));
+  const Expr is_itself = (x == 0.0) | is_inf(x) | is_nan(x);
+  return select(is_itself, x, copysign(root, x));
+}
+
 Expr expm1(const Expr& x) {
   const ExpParts parts = exp_parts(clamp_exponent(x));
   // scale1 * (scale2 * p + (scale2 - 1 / scale1)): exact where n = 0, no overflow before the

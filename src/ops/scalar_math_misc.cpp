@@ -1,5 +1,5 @@
-// The error function, comparisons that respect NaN, signs and bits of floats, division with
-// rounding, random bits.
+// Comparisons that respect NaN, signs and bits of floats, division with rounding, common divisors,
+// random bits.
 
 #include <limits>
 
@@ -7,75 +7,6 @@
 #include "vkml/ops/scalar_math.h"
 
 namespace vkml::ops {
-namespace {
-
-/// exp(x^2) erfc(x) for x >= 0: a polynomial in (x - k) / (x + k) over 1 + 2 x.
-Expr erfcx(const Expr& x) {
-  constexpr double kCentre = 3.75;
-  const Expr t = (x - kCentre) / (x + kCentre);
-  const Expr p =
-      is_f32(x)
-          ? horner(t, {0.00002363482006846268514, -0.0002240520495195495321,
-                       0.0003253884645535187017, 0.001675734250806428339, -0.0097646904977876311,
-                       0.0284094303914791094, -0.05868825204940161157, 0.09229069167207875793,
-                       -0.1088045645486098416, 0.08227843390475284386, 0.003585438016476337048,
-                       -0.1402406590178899306, 1.237512630837827582})
-          : horner(
-                t,
-                {-7.666209795998097555e-11,  -3.758730803562325542e-11, 9.234867707529155134e-10,
-                 5.460657473630791821e-10,   -6.606829477916605107e-9,  -4.390251943140879504e-9,
-                 4.107398937332565116e-8,    2.429131177189471249e-8,   -2.612582098890152743e-7,
-                 -5.826439766695698605e-8,   1.753524629869782443e-6,   -9.728484952656483292e-7,
-                 -0.00001144508983794941005, 0.00002238391153191697539, 0.00005164942174523646538,
-                 -0.0002901539791322485877,  0.0002937135915934920113,  0.001755625832389553402,
-                 -0.009746579547145437495,   0.02836227742151966918,    -0.05869339859058928991,
-                 0.09230432116019804538,     -0.1088039301417055516,    0.08227673849015103356,
-                 0.003585415485463655858,    -0.1402405985855470185,    1.237512630837827582});
-  return p / fma(x, x.constant(2.0), x.constant(1.0));
-}
-
-/// erf's Taylor series for |x| < 1: 2 / sqrt(pi) * sum (-1)^n x^(2n+1) / (n! (2n+1)).
-Expr erf_series(const Expr& x) {
-  constexpr double kScale = 1.12837916709551257390;
-  const Expr z = x * x;
-  const Expr series =
-      is_f32(x) ? horner(z, {-1.0 / 918086400.0, 1.0 / 76204800.0, -1.0 / 6894720.0, 1.0 / 685440.0,
-                             -1.0 / 75600.0, 1.0 / 9360.0, -1.0 / 1320.0, 1.0 / 216.0, -1.0 / 42.0,
-                             1.0 / 10.0, -1.0 / 3.0})
-                : horner(z, {-1.0 / 4744158915944448000.0, 1.0 / 236887827111936000.0,
-                             -1.0 / 12449059983360000.0, 1.0 / 690452066304000.0,
-                             -1.0 / 40537905408000.0, 1.0 / 2528170444800.0, -1.0 / 168129561600.0,
-                             1.0 / 11975040000.0, -1.0 / 918086400.0, 1.0 / 76204800.0,
-                             -1.0 / 6894720.0, 1.0 / 685440.0, -1.0 / 75600.0, 1.0 / 9360.0,
-                             -1.0 / 1320.0, 1.0 / 216.0, -1.0 / 42.0, 1.0 / 10.0, -1.0 / 3.0});
-  const Expr scaled = x * kScale;
-  return fma(series * z, scaled, scaled);
-}
-
-/// erfc(x) for x >= 0, relatively accurate into the tail.
-Expr erfc_tail(const Expr& x) {
-  const Expr square = x * x;
-  const Expr error = fma(x, x, -square);
-  const Expr e = exp(-square);
-  const Expr value = fma(-e, error, e) * erfcx(x);
-  const double vanishes = is_f32(x) ? 10.6 : 27.3;
-  return select(x > vanishes, x.constant(0.0), value);  // a NaN runs through
-}
-
-}  // namespace
-
-Expr erf(const Expr& x) {
-  const Expr magnitude = abs(x);
-  const Expr outer = x.constant(1.0) - erfc_tail(magnitude);
-  return select(magnitude < 1.0, erf_series(x), select(x < 0.0, -outer, outer));
-}
-
-Expr erfc(const Expr& x) {
-  const Expr tail = erfc_tail(abs(x));
-  const Expr outer = select(x < 0.0, x.constant(2.0) - tail, tail);
-  return select(abs(x) < 0.5, x.constant(1.0) - erf_series(x), outer);
-}
-
 Expr is_nan(const Expr& x) {
   return is_floating(x.type()) ? x != x : x.constant_of(ScalarType::kBool, 0);
 }
@@ -220,6 +151,24 @@ Expr remainder(const Expr& a, const Expr& b) {
   const Expr rest = remainder_truncated(a, b);
   const Expr adjust = (rest != 0) & ((rest < 0) ^ (b < 0));
   return select(adjust, rest + b, rest);
+}
+
+Expr gcd(const Expr& a, const Expr& b) {
+  // Euclid's algorithm; neighbours in Fibonacci's sequence take it longest.
+  const int steps = a.type() == ScalarType::kI64 ? 91 : 46;
+  Expr larger = a;
+  Expr smaller = b;
+  for (int step = 0; step < steps; ++step) {
+    const Expr rest = remainder_truncated(larger, smaller);
+    larger = select(smaller == 0, larger, smaller);
+    smaller = rest;
+  }
+  return abs(larger);
+}
+
+Expr lcm(const Expr& a, const Expr& b) {
+  const Expr product = a / gcd(a, b) * b;
+  return select((a < 0) ^ (b < 0), -product, product);
 }
 
 RandomWords philox(const Expr& index, const Expr& key0, const Expr& key1) {

@@ -1,4 +1,8 @@
-"""NumPy's and SciPy's word on every elementwise operator, independent of the formulas in the table.
+"""What every elementwise operator computes.
+
+That is its row's own reference formula, and NumPy's and SciPy's word on it where somebody has
+written it down here. A new row needs no entry: its formula serves, and is compared with the
+function of the same name in NumPy or SciPy.
 
 Floating operands come as float64 arrays that hold values of the tested dtype, integers as arrays of
 their own dtype.
@@ -11,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+
+from vkml import _vkml
 
 Array = np.ndarray
 
@@ -312,6 +318,7 @@ REFERENCES: dict[str, Reference] = {
     "nan_to_num": Reference(_nan_to_num),
     "exp": Reference(np.exp),
     "exp2": Reference(np.exp2),
+    "ldexp": Reference(lambda a, b: (a * np.exp2(b.astype(np.longdouble))).astype(np.float64)),
     "expm1": Reference(np.expm1),
     "log": Reference(np.log),
     "log2": Reference(np.log2),
@@ -421,6 +428,25 @@ REFERENCES: dict[str, Reference] = {
     "random_uniform": Reference(_random_uniform),
     "random_normal": Reference(_random_normal),
 }
+
+
+def formula(name: str) -> Callable[..., Any]:
+    """The reference formula of a row, on arrays."""
+
+    def value(*operands: Array) -> Array:
+        arrays = np.broadcast_arrays(*operands)
+        is_floating = np.issubdtype(arrays[0].dtype, np.floating)
+        apply = _vkml._formula if is_floating else _vkml._integer_formula
+        result = np.array(apply(name, [array.ravel().tolist() for array in arrays]))
+        kind = np.float64 if is_floating else np.int64
+        return result.astype(kind).astype(arrays[0].dtype).reshape(arrays[0].shape)
+
+    return value
+
+
+def reference_of(name: str) -> Reference:
+    """What to compare an operator with."""
+    return REFERENCES.get(name, Reference(formula(name)))
 
 
 @dataclass(frozen=True)

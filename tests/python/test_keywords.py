@@ -168,3 +168,53 @@ def test_in_place_operators(device):
     assert other_name.tolist() == [9.0, 16.0]
     x %= 5
     assert other_name.tolist() == [4.0, 1.0]
+
+
+def test_closeness(device):
+    a = vkml.tensor([1.0, np.nan, np.inf, -np.inf, 1.0], device=device)
+    b = vkml.tensor([1.0 + 1e-6, np.nan, np.inf, np.inf, 1.1], device=device)
+    assert vkml.isclose(a, b).tolist() == [True, False, True, False, False]
+    assert a.isclose(b, rtol=0.2, equal_nan=True).tolist() == [True, True, True, False, True]
+    assert vkml.isclose(a, b, atol=0.5).tolist() == [True, False, True, False, True]
+    assert vkml.isclose(vkml.tensor([1, 2], device=device), 2).tolist() == [False, True]
+    assert vkml.allclose(a, b) is False
+    assert vkml.allclose(a[1:3], b[1:3], equal_nan=True) is True
+    assert a[:1].allclose(b[:1]) is True
+    assert vkml.allclose(a[:0], b[:0]) is True
+
+
+def test_equal(device):
+    a = vkml.tensor([1, 2, 3], device=device)
+    assert vkml.equal(a, vkml.tensor([1.0, 2.0, 3.0], device=device)) is True
+    assert vkml.equal(a, a[:1].expand(3)) is False
+    assert vkml.equal(a, a[:2]) is False
+    assert a.equal(a.clone()) is True
+
+
+def test_float_power_is_wide(device):
+    x = vkml.tensor([2, 3, -2], device=device)
+    result = vkml.float_power(x, 31)
+    assert result.dtype == vkml.float64
+    assert_ulps(result, np.array([2.0**31, 3.0**31, -(2.0**31)]), 4)
+    y = vkml.tensor([0.5, 2.0], device=device, requires_grad=True)
+    y.float_power(vkml.tensor([2.0, -1.0], device=device)).sum().backward()
+    assert_ulps(y.grad, np.array([1.0, -0.25]), 4)
+
+
+def test_reversed_subtraction(device):
+    x = vkml.tensor([1, 2], device=device)
+    assert vkml.rsub(x, 5).tolist() == [4, 3]
+    assert x.rsub(vkml.tensor([5, 5], device=device), alpha=2).tolist() == [3, 1]
+
+
+def test_multivariate_gamma(device):
+    for p in (1, 2, 5):
+        x = inputs((7,), p / 2 + 0.1, 9)
+        check(
+            lambda t, p=p: vkml.mvlgamma(t, p),
+            lambda a, p=p: np.array([scipy.special.multigammaln(v, p) for v in a]),
+            x,
+            device,
+        )
+    with pytest.raises(vkml.ArgumentError, match=r"\[mvlgamma\] p is 0"):
+        vkml.mvlgamma(vkml.ones(2), 0)

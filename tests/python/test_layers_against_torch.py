@@ -167,6 +167,109 @@ def test_transformer_encoder(device: object) -> None:
     assert_agrees(ours, theirs, [SEQUENCE], device, units=256)
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_transformer_decoder(norm_first: bool, device: object) -> None:
+    ours, theirs = layers(
+        "TransformerDecoderLayer",
+        4,
+        2,
+        device=device,
+        dim_feedforward=7,
+        norm_first=norm_first,
+        activation="gelu",
+    )
+    memory = inputs((5, 3, 4), -1, 1, seed=7)
+    mask = np.where(HIDDEN, -np.inf, 0).astype(np.float32)
+    assert_agrees(
+        lambda x, m: ours(
+            x,
+            m,
+            vkml.tensor(mask, device=device),
+            memory_key_padding_mask=vkml.tensor(PADDING[:, 1:], device=device),
+        ),
+        lambda x, m: theirs(
+            x, m, torch.tensor(mask).double(), memory_key_padding_mask=torch.tensor(PADDING[:, 1:])
+        ),
+        [SEQUENCE, memory],
+        device,
+        units=256,
+    )
+    assert_parameter_gradients_agree(ours, theirs, 512)
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor:UserWarning")
+def test_transformer(device: object) -> None:
+    sizes = {"num_encoder_layers": 2, "num_decoder_layers": 1, "dim_feedforward": 8}
+    ours, theirs = layers("Transformer", 4, 2, device=device, **sizes)
+    target = inputs((5, 3, 4), -1, 1, seed=7)
+    assert_agrees(
+        lambda x, y: ours(x, y, tgt_mask=ours.generate_square_subsequent_mask(5, device)),
+        lambda x, y: theirs(x, y, tgt_mask=theirs.generate_square_subsequent_mask(5).double()),
+        [SEQUENCE, target],
+        device,
+        units=1024,
+    )
+    with pytest.raises(vkml.ArgumentError, match=r"\[TransformerDecoderLayer\] activation"):
+        nn.TransformerDecoderLayer(4, 2, activation="tanh")
+
+
+PACKED = [([6, 4, 1], True), ([2, 6, 2], False), ([5, 5, 5], True)]
+
+
+@pytest.mark.parametrize(("lengths", "in_order"), PACKED, ids=str)
+@pytest.mark.parametrize(("name", "options"), RECURRENT[:8], ids=str)
+def test_packed_sequences(
+    name: str, options: dict[str, Any], lengths: list[int], in_order: bool, device: object
+) -> None:
+    options = {**options, "batch_first": False}
+    ours, theirs = layers(name, 4, 5, device=device, **options)
+    layer_count = 4 if "bidirectional" in options else 1
+    states = [inputs((layer_count, 3, 5), -1, 1, seed=k) for k in (3, 4)][: 1 + (name == "LSTM")]
+
+    def packed(module: Any, layer: Any, x: Any, *start: Any) -> list[Any]:
+        sequence = module.pack_padded_sequence(x, lengths, enforce_sorted=in_order)
+        output, last = layer(sequence, start if name == "LSTM" else start[0])
+        padded, counts = module.pad_packed_sequence(output, padding_value=2.0)
+        return [padded, counts, sequence.data, sequence.batch_sizes, *flat(last)]
+
+    assert_agrees(
+        lambda *given: packed(nn.utils.rnn, ours, *given),
+        lambda *given: packed(torch.nn.utils.rnn, theirs, *given),
+        [SEQUENCE, *states],
+        device,
+    )
+    assert_parameter_gradients_agree(ours, theirs, 64)
+
+
+def test_sequences_of_different_lengths(device: object) -> None:
+    parts = [inputs((n, 2), -1, 1) for n in (2, 4, 3)]
+    rnn, their_rnn = nn.utils.rnn, torch.nn.utils.rnn
+    for side in ("left", "right"):
+        for first in (False, True):
+            assert_agrees(
+                lambda *p, f=first, s=side: rnn.pad_sequence(p, f, -1.0, s),
+                lambda *p, f=first, s=side: their_rnn.pad_sequence(p, f, -1.0, s),
+                parts,
+                device,
+            )
+    tensors = [vkml.tensor(part, device=device) for part in parts]
+    unpacked = rnn.unpack_sequence(rnn.pack_sequence(tensors, enforce_sorted=False))
+    for part, back in zip(parts, unpacked, strict=True):
+        np.testing.assert_array_equal(back.cpu().numpy(), part)
+    padded, _ = rnn.pad_packed_sequence(
+        rnn.pack_sequence(tensors, enforce_sorted=False).to(vkml.float16), True, total_length=6
+    )
+    assert (padded.shape, padded.dtype) == ((3, 6, 2), vkml.float16)
+    with pytest.raises(vkml.ArgumentError, match="do not descend"):
+        rnn.pack_sequence(tensors)
+    with pytest.raises(vkml.ArgumentError, match="do not fit"):
+        rnn.pack_padded_sequence(padded, [7, 1, 1], batch_first=True)
+    with pytest.raises(vkml.ArgumentError, match="total_length=1"):
+        rnn.pad_packed_sequence(rnn.pack_sequence(tensors[1:]), total_length=1)
+    with pytest.raises(vkml.ArgumentError, match="padding_side"):
+        rnn.pad_sequence(tensors, padding_side="top")
+
+
 IMAGE, LINE = inputs((2, 4, 6, 5), -1, 1), inputs((2, 4, 9), -1, 1)
 PLAIN: list[tuple[str, tuple[Any, ...], dict[str, Any], np.ndarray]] = [
     ("Conv1d", (4, 6, 3), {"padding": "same"}, LINE),

@@ -80,6 +80,33 @@ def test_rectangular_matrices(shape: tuple[int, ...]) -> None:
         assert_close(found, expected, 8)
 
 
+@pytest.mark.parametrize("shape", FLAT, ids=str)
+def test_complete_factors(shape: tuple[int, ...]) -> None:
+    a = inputs(shape, -1, 1)
+    m, n = shape[-2:]
+    eye = [np.eye(size) + np.zeros((*shape[:-2], size, size)) for size in (m, n)]
+    q, r = (exact(part) for part in linalg.qr(vkml.tensor(a), mode="complete"))
+    assert (q.shape[-2:], r.shape[-2:]) == ((m, m), (m, n))
+    np.testing.assert_allclose(q @ r, a, atol=1e-6)
+    np.testing.assert_allclose(transposed(q) @ q, eye[0], atol=1e-6)
+    u, s, vh = (exact(part) for part in linalg.svd(vkml.tensor(a), full_matrices=True))
+    middle = np.zeros(shape)
+    middle[..., range(min(m, n)), range(min(m, n))] = s
+    np.testing.assert_allclose(u @ middle @ vh, a, atol=1e-6)
+    np.testing.assert_allclose(transposed(u) @ u, eye[0], atol=1e-6)
+    np.testing.assert_allclose(vh @ transposed(vh), eye[1], atol=1e-6)
+
+
+def test_complements_have_no_gradient() -> None:
+    a = vkml.tensor(TALL, requires_grad=True)
+    with pytest.raises(vkml.AutogradError, match=r"\[complement\].*mode='reduced'"):
+        linalg.qr(a, mode="complete").Q.sum().backward()
+    linalg.svd(a, full_matrices=True).S.sum().backward()
+    assert a.grad is not None
+    with pytest.raises(vkml.ArgumentError, match=r"\[qr\] mode is 'r'"):
+        linalg.qr(a, mode="r")
+
+
 def test_special_matrices() -> None:
     zero = vkml.zeros(3, 2)
     u, s, vh = linalg.svd(zero)

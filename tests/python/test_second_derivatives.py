@@ -68,6 +68,12 @@ FUNCTIONS |= {
     )
     for how in ("sum", "prod", "amax", "amin", "mean")
 }
+FUNCTIONS["scatter_reduce prod with zeros"] = (
+    lambda x, s: vkml.scatter_reduce(
+        x, 1, vkml.tensor(INDEX[:, [0, 1, 1, 1]], device=x.device), s, "prod"
+    ),
+    [ZEROS, ZEROS[::-1].copy()],
+)
 
 
 def first_gradients(function: Function, arrays: list[np.ndarray], device: object) -> list:

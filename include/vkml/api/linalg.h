@@ -23,6 +23,8 @@ std::tuple<Tensor, Tensor> slogdet(const Tensor& a);
 Tensor cholesky(const Tensor& a);
 /// Q (.., m, k) and R (.., k, n) with k = min(m, n); the gradient needs m >= n.
 std::tuple<Tensor, Tensor> qr(const Tensor& a);
+/// The (.., m, m - k) orthonormal columns that complete the k of q to a basis; without a gradient.
+Tensor complement(const Tensor& q);
 /// Eigenvalues, ascending, and eigenvectors as columns, of a symmetric matrix. Gradients of the
 /// vectors need distinct values.
 std::tuple<Tensor, Tensor> eigh(const Tensor& a);

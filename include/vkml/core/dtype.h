@@ -38,4 +38,18 @@ DType promote(DType a, DType b);
 /// when its kind (bool < integer < float) is higher than the operand's.
 DType promote_weak(DType strong, DType weak_scalar);
 
+/// Where any number of operands meet, in whichever order they come: strong ones among themselves,
+/// then with the weak ones.
+class Promotion {
+ public:
+  void add(DType dtype, bool is_weak);
+  /// Of at least one operand.
+  DType dtype() const;
+  bool is_weak() const { return !has_strong_; }
+
+ private:
+  DType strong_ = DType::kBool, weak_ = DType::kBool;
+  bool has_strong_ = false, has_weak_ = false;
+};
+
 }  // namespace vkml

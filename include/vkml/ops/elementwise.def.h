@@ -157,6 +157,10 @@ VKML_UNARY(
     rsqrt, "1 / sqrt(x).", kFloat, [](auto x) { return 1.0 / sqrt(x); },
     [](auto x, auto y, auto g) { return unless_zero(g, g * -0.5 * y / x); },
     [](double x) { return 1 / std::sqrt(x); }, domain(0.01, 100), 4)
+VKML_UNARY(
+    cbrt, "The real cube root, with the sign of x.", kFloat, [](auto x) { return cbrt(x); },
+    [](auto, auto y, auto g) { return unless_zero(g, g / (y * y * 3.0)); },
+    [](double x) { return std::cbrt(x); }, domain(-100, 100), 4)
 VKML_BINARY(
     hypot, "sqrt(a^2 + b^2), without overflow; gradient 0 at (0, 0).", kFloat,
     [](auto a, auto b) { return hypot(a, b); },
@@ -238,6 +242,16 @@ VKML_UNARY(
     exp2, "2 to the power x.", kFloat, [](auto x) { return exp2(x); },
     [](auto, auto y, auto g) { return unless_zero(g, g * y * 0.69314718055994530942); },
     [](double x) { return std::exp2(x); }, domain(-100, 100), 2)
+VKML_BINARY(
+    ldexp, "input * 2^other, exact for integers, without overflow before the result.", kFloat,
+    [](auto a, auto b) { return ldexp(a, b); },
+    [](auto, auto b, auto y, auto g) {
+      return std::pair(unless_zero(g, g * exp2(b)), unless_zero(g, g * y * 0.69314718055994530942));
+    },
+    [](double a, double b) {
+      return static_cast<double>(a * std::exp2(static_cast<long double>(b)));
+    },
+    domain(-10, 10), 4)
 VKML_UNARY(
     expm1, "exp(x) - 1, accurate near 0.", kFloat, [](auto x) { return expm1(x); },
     [](auto, auto y, auto g) { return unless_zero(g, g * (y + 1.0)); },
@@ -443,6 +457,23 @@ VKML_BINARY(
     ge, "a >= b.", kCompare, [](auto a, auto b) { return a >= b; }, NONE,
     [](auto a, auto b) { return oracle::truth(a, a >= b); }, domain(-3, 3), 0,
     alias("greater_equal"))
+VKML_QUATERNARY(
+    isclose,
+    "Whether input and other are equal, or |input - other| <= atol + rtol * |other| with a finite "
+    "other. Integers are compared as float32.",
+    kCompare,
+    [](auto a, auto b, auto rtol, auto atol) {
+      const auto difference = abs(a - b);
+      const auto is_near = (difference <= atol + rtol * abs(b)) & (difference >= 0);
+      return (a == b) | (is_near & ~is_inf(b));
+    },
+    NONE,
+    [](auto a, auto b, auto rtol, auto atol) {
+      return oracle::truth(a, oracle::is_close(a, b, rtol, atol));
+    },
+    domain(-3, 3), 0,
+    operands("input", "other", operand("rtol", domain(0, 0.5), 1e-5),
+             operand("atol", domain(0, 0.5), 1e-8)))
 VKML_UNARY(
     isnan, "Whether x is NaN.", kPredicate, [](auto x) { return is_nan(x); }, NONE,
     [](auto x) { return oracle::truth(x, x != x); }, domain(-3, 3), 0)
@@ -504,6 +535,15 @@ VKML_BINARY(
     "a >> b, which keeps the sign; counts below 0 or past the width leave the sign alone.", kBits,
     [](auto a, auto b) { return a >> b; }, NONE,
     [](auto a, auto b) { return oracle::shift_right(a, b); }, domain(0, 9), 0)
+
+VKML_BINARY(
+    gcd, "The greatest common divisor of |a| and |b|; gcd(0, 0) = 0.", kBits,
+    [](auto a, auto b) { return gcd(a, b); }, NONE,
+    [](auto a, auto b) { return oracle::gcd(a, b); }, domain(-9, 9), 0)
+VKML_BINARY(
+    lcm, "The least common multiple of |a| and |b|, 0 where either is 0; wraps.", kBits,
+    [](auto a, auto b) { return lcm(a, b); }, NONE,
+    [](auto a, auto b) { return oracle::lcm(a, b); }, domain(-9, 9), 0)
 
 // Choice
 VKML_TERNARY(

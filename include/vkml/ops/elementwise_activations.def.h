@@ -6,7 +6,7 @@
 VKML_UNARY(
     sigmoid, "1 / (1 + exp(-x)).", kFloat, [](auto x) { return sigmoid(x); },
     [](auto, auto y, auto g) { return g * y * (1.0 - y); },
-    [](double x) { return 1 / (1 + std::exp(-x)); }, domain(-80, 80), 5)
+    [](double x) { return 1 / (1 + std::exp(-x)); }, domain(-80, 80), 5, alias("expit"))
 VKML_UNARY(
     log_sigmoid, "log(sigmoid(x)), without overflow.", kFloat,
     [](auto x) { return min_number(x.constant(0), x) - log1p(exp(-abs(x))); },

@@ -46,7 +46,12 @@ Expr mish(const Expr& x);
 Expr tanhshrink(const Expr& x);  // x - tanh(x), without the cancellation
 Expr erf(const Expr& x);
 Expr erfc(const Expr& x);
+Expr erfcx(const Expr& x);  // exp(x^2) erfc(x)
 Expr erfinv(const Expr& x);
+/// The normal distribution function, its logarithm and its inverse.
+Expr ndtr(const Expr& x);
+Expr log_ndtr(const Expr& x);
+Expr ndtri(const Expr& p);
 Expr lgamma(const Expr& x);
 Expr digamma(const Expr& x);
 /// The first, second and third derivative of digamma.
@@ -56,8 +61,13 @@ Expr pentagamma(const Expr& x);
 /// Modified Bessel functions of the first kind, orders 0 and 1.
 Expr i0(const Expr& x);
 Expr i1(const Expr& x);
+/// exp(-|x|) times them.
+Expr i0e(const Expr& x);
+Expr i1e(const Expr& x);
 Expr sinc(const Expr& x);  // sin(pi x) / (pi x)
 Expr hypot(const Expr& a, const Expr& b);
+Expr cbrt(const Expr& x);
+Expr ldexp(const Expr& x, const Expr& exponent);  // x 2^exponent
 
 Expr is_nan(const Expr& x);
 Expr is_inf(const Expr& x);
@@ -78,6 +88,10 @@ Expr remainder(const Expr& a, const Expr& b);
 /// C's division: rounds toward zero; the remainder has the dividend's sign.
 Expr trunc_divide(const Expr& a, const Expr& b);
 Expr fmod(const Expr& a, const Expr& b);
+
+/// Of integers, not negative; gcd(0, 0) = 0, and what leaves the type wraps.
+Expr gcd(const Expr& a, const Expr& b);
+Expr lcm(const Expr& a, const Expr& b);
 
 /// The first two words of Philox-4x32-10 (Salmon et al., SC 2011) for counter (index, 0, 0, 0).
 struct RandomWords {

@@ -30,11 +30,7 @@ from vkml.nn.activation import (
     Tanhshrink,
     Threshold,
 )
-from vkml.nn.attention import (
-    MultiheadAttention,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
+from vkml.nn.attention import MultiheadAttention
 from vkml.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
 from vkml.nn.convolution import Conv2d
 from vkml.nn.group_normalization import (
@@ -116,6 +112,13 @@ from vkml.nn.resampling import (
     ZeroPad2d,
 )
 from vkml.nn.shaping import Dropout, Flatten, Unflatten
+from vkml.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from vkml.nn.transposed_convolution import (
     Conv1d,
     ConvTranspose1d,
@@ -226,6 +229,9 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",

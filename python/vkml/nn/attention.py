@@ -1,20 +1,14 @@
-"""Attention layers: MultiheadAttention and the encoder of a transformer (Vaswani et al., 2017)."""
+"""Attention in several heads (Vaswani et al., 2017)."""
 
 from __future__ import annotations
-
-import copy
-from collections.abc import Callable
 
 import vkml
 from vkml import Tensor
 from vkml.nn import functional, init
 from vkml.nn.attention_functions import attention_weights
-from vkml.nn.containers import ModuleList
 from vkml.nn.linear import Linear
 from vkml.nn.module import Module
-from vkml.nn.normalization import LayerNorm
 from vkml.nn.parameter import Parameter
-from vkml.nn.shaping import Dropout
 
 
 class MultiheadAttention(Module):
@@ -187,113 +181,3 @@ class MultiheadAttention(Module):
     def extra_repr(self) -> str:
         """The constructor's arguments."""
         return f"{self.embed_dim}, {self.num_heads}, batch_first={self.batch_first}"
-
-
-class TransformerEncoderLayer(Module):
-    """Self-attention and a feed-forward network, each with a residual and a layer norm.
-
-    Args:
-        d_model: Width of the input.
-        nhead: Heads of the attention.
-        dim_feedforward: Width inside the feed-forward network.
-        dropout: Probability with which elements are zeroed in training.
-        activation: `relu`, `gelu`, or a function.
-        layer_norm_eps: Added to the variance of the norms.
-        batch_first: Whether the batch, rather than the sequence, is the first axis.
-        norm_first: Whether norms stand before the parts rather than behind the residuals.
-        bias: Whether maps and norms have offsets.
-        device: Where the parameters live.
-        dtype: Of the parameters.
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = functional.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: vkml.DeviceLike | None = None,
-        dtype: vkml.dtype | None = None,
-    ) -> None:
-        super().__init__()
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        named: dict[str, Callable[[Tensor], Tensor]] = {
-            "relu": functional.relu,
-            "gelu": functional.gelu,
-        }
-        if isinstance(activation, str) and activation not in named:
-            raise vkml.ArgumentError(
-                f"[TransformerEncoderLayer] activation is {activation!r}. Pass 'relu', 'gelu' or a "
-                f"function."
-            )
-        self.activation = named[activation] if isinstance(activation, str) else activation
-
-    def _attend(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor:
-        result, _ = self.self_attn(x, x, x, padding, False, mask)
-        dropped: Tensor = self.dropout1(result)
-        return dropped
-
-    def _feed_forward(self, x: Tensor) -> Tensor:
-        inside = self.dropout(self.activation(self.linear1(x)))
-        dropped: Tensor = self.dropout2(self.linear2(inside))
-        return dropped
-
-    def forward(
-        self,
-        src: Tensor,
-        src_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        is_causal: bool = False,
-    ) -> Tensor:
-        """Maps (sequence, batch, d_model) to the same shape; masks as `MultiheadAttention`."""
-        if self.norm_first:
-            x = src + self._attend(self.norm1(src), src_mask, src_key_padding_mask)
-            return x + self._feed_forward(self.norm2(x))
-        x = self.norm1(src + self._attend(src, src_mask, src_key_padding_mask))
-        result: Tensor = self.norm2(x + self._feed_forward(x))
-        return result
-
-
-class TransformerEncoder(Module):
-    """Several encoder layers, one after the other.
-
-    Args:
-        encoder_layer: The layer that is copied.
-        num_layers: How many copies there are.
-        norm: A layer behind the last one, or None.
-    """
-
-    def __init__(
-        self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None
-    ) -> None:
-        super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
-        self.num_layers = num_layers
-        self.norm = norm
-
-    def forward(
-        self,
-        src: Tensor,
-        mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        is_causal: bool = False,
-    ) -> Tensor:
-        """Maps (sequence, batch, d_model) to the same shape; masks as `MultiheadAttention`."""
-        for layer in self.layers:
-            src = layer(src, mask, src_key_padding_mask)
-        return src if self.norm is None else self.norm(src)

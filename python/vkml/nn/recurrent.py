@@ -1,20 +1,24 @@
 """Recurrent layers and cells: RNN, LSTM, GRU, with PyTorch's names and weight layout.
 
 A layer projects all times of its input by one product; the recurrence itself is recorded step by
-step, so that a sequence is one graph.
+step, so that a sequence is one graph. Packed sequences take the same steps, with fewer rows where
+sequences have ended.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import vkml
 from vkml import Tensor
 from vkml.nn import functional, init
 from vkml.nn.module import Module
 from vkml.nn.parameter import Parameter
+from vkml.nn.utils.rnn import PackedSequence
 
+Input = TypeVar("Input", Tensor, PackedSequence)
 State = Tensor | tuple[Tensor, Tensor]
 Step = Callable[[Tensor, Tensor, list[Tensor]], list[Tensor]]
 
@@ -247,44 +251,83 @@ class _Recurrent(Module):
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
-    def _direction(
+    def _stepper(self, suffix: str) -> Callable[[Tensor, list[Tensor]], list[Tensor]]:
+        """One step of a layer in one direction, from a projected input."""
+        bias_hh = getattr(self, f"bias_hh_{suffix}") if self.bias else None
+        weight_hh = getattr(self, f"weight_hh_{suffix}")
+
+        def step(projected: Tensor, state: list[Tensor]) -> list[Tensor]:
+            recurrent = functional.linear(state[0], weight_hh, bias_hh)
+            return self._step(projected, recurrent, state)
+
+        return step
+
+    def _projected(self, input: Tensor, suffix: str) -> Tensor:
+        bias_ih = getattr(self, f"bias_ih_{suffix}") if self.bias else None
+        return functional.linear(input, getattr(self, f"weight_ih_{suffix}"), bias_ih)
+
+    def _walk(
         self, input: Tensor, suffix: str, state: list[Tensor], backwards: bool
     ) -> tuple[Tensor, list[Tensor]]:
         """Outputs (time, batch, hidden_size) of one layer in one direction, and its last state."""
-        bias_ih = getattr(self, f"bias_ih_{suffix}") if self.bias else None
-        bias_hh = getattr(self, f"bias_hh_{suffix}") if self.bias else None
-        weight_hh = getattr(self, f"weight_hh_{suffix}")
-        projected = functional.linear(input, getattr(self, f"weight_ih_{suffix}"), bias_ih)
+        step, projected = self._stepper(suffix), self._projected(input, suffix)
         times = range(input.shape[0])
         outputs = []
         for time in reversed(times) if backwards else times:
-            recurrent = functional.linear(state[0], weight_hh, bias_hh)
-            state = self._step(projected[time], recurrent, state)
+            state = step(projected[time], state)
             outputs.append(state[0])
         if backwards:
             outputs.reverse()
         return vkml.stack(outputs, 0), state
 
-    def _run(self, input: Tensor, given: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
-        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
-            raise vkml.ShapeError(
-                f"[{type(self).__name__}] needs (time, batch, {self.input_size}) or no batch, got "
-                f"{tuple(input.shape)}."
-            )
-        is_single = input.ndim == 2
-        if is_single:
-            input = input.unsqueeze(1)
-        elif self.batch_first:
-            input = input.transpose(0, 1)
-        if input.shape[0] == 0:
-            raise vkml.ShapeError(f"[{type(self).__name__}] the sequence has no elements.")
+    def _walk_packed(
+        self,
+        data: Tensor,
+        sizes: list[int],
+        suffix: str,
+        start: list[Tensor],
+        backwards: bool,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The same of packed data: `sizes` rows at each time, which only ever become fewer.
+
+        A sequence that has ended leaves its state behind; read backwards it joins with its first.
+        """
+        step, projected = self._stepper(suffix), self._projected(data, suffix)
+        ends = [sum(sizes[: time + 1]) for time in range(len(sizes))]
+        times = range(len(sizes))
+        rows = sizes[-1] if backwards else sizes[0]
+        state = [part[:rows] for part in start]
+        outputs, left = [], []
+        for time in reversed(times) if backwards else times:
+            size = sizes[time]
+            if size < rows:
+                left.append([part[size:] for part in state])
+                state = [part[:size] for part in state]
+            elif size > rows:
+                joining = zip(state, start, strict=True)
+                state = [vkml.cat([part, first[rows:size]]) for part, first in joining]
+            rows = size
+            state = step(projected[ends[time] - size : ends[time]], state)
+            outputs.append(state[0])
+        if backwards:
+            outputs.reverse()
+        for earlier in reversed(left):
+            state = [vkml.cat([a, b]) for a, b in zip(state, earlier, strict=True)]
+        return vkml.cat(outputs), state
+
+    def _layers(
+        self,
+        input: Tensor,
+        given: list[Tensor] | None,
+        batch: int,
+        walk: Callable[[Tensor, str, list[Tensor], bool], tuple[Tensor, list[Tensor]]],
+    ) -> tuple[Tensor, list[Tensor]]:
+        """All layers in all directions; states have the shape (layers, batch, hidden_size)."""
         count = self.num_layers * (2 if self.bidirectional else 1)
         if given is None:
-            shape = (count, input.shape[1], self.hidden_size)
+            shape = (count, batch, self.hidden_size)
             zeros = vkml.zeros(shape, dtype=input.dtype, device=input.device)
             given = [zeros] * self._states
-        elif is_single:
-            given = [part.unsqueeze(1) for part in given]
         last: list[list[Tensor]] = []
         output = input
         for layer in range(self.num_layers):
@@ -293,11 +336,46 @@ class _Recurrent(Module):
             sides = []
             for i, suffix in enumerate(self._suffixes(layer)):
                 start = [part[len(last)] for part in given]
-                side, state = self._direction(output, suffix, start, i == 1)
+                side, state = walk(output, suffix, start, i == 1)
                 sides.append(side)
                 last.append(state)
             output = sides[0] if len(sides) == 1 else vkml.cat(sides, -1)
-        states = [vkml.stack([state[i] for state in last], 0) for i in range(self._states)]
+        return output, [vkml.stack([state[i] for state in last], 0) for i in range(self._states)]
+
+    def _run_packed(
+        self, input: PackedSequence, given: list[Tensor] | None
+    ) -> tuple[PackedSequence, list[Tensor]]:
+        sizes = [int(size) for size in input.batch_sizes.tolist()]
+        if given is not None and input.sorted_indices is not None:
+            given = [part.index_select(1, input.sorted_indices) for part in given]
+
+        def walk(
+            data: Tensor, suffix: str, start: list[Tensor], backwards: bool
+        ) -> tuple[Tensor, list[Tensor]]:
+            return self._walk_packed(data, sizes, suffix, start, backwards)
+
+        output, states = self._layers(input.data, given, sizes[0], walk)
+        if input.unsorted_indices is not None:
+            states = [part.index_select(1, input.unsorted_indices) for part in states]
+        return input._replace(data=output), states
+
+    def _run(self, input: Any, given: list[Tensor] | None) -> tuple[Any, list[Tensor]]:
+        if isinstance(input, PackedSequence):
+            return self._run_packed(input, given)
+        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
+            raise vkml.ShapeError(
+                f"[{type(self).__name__}] needs (time, batch, {self.input_size}) or no batch, got "
+                f"{tuple(input.shape)}."
+            )
+        is_single = input.ndim == 2
+        if is_single:
+            input = input.unsqueeze(1)
+            given = None if given is None else [part.unsqueeze(1) for part in given]
+        elif self.batch_first:
+            input = input.transpose(0, 1)
+        if input.shape[0] == 0:
+            raise vkml.ShapeError(f"[{type(self).__name__}] the sequence has no elements.")
+        output, states = self._layers(input, given, input.shape[1], self._walk)
         if is_single:
             return output.squeeze(1), [part.squeeze(1) for part in states]
         return (output.transpose(0, 1) if self.batch_first else output), states
@@ -362,11 +440,12 @@ class RNN(_Recurrent):
     def _step(self, projected: Tensor, recurrent: Tensor, state: list[Tensor]) -> list[Tensor]:
         return _rnn_step(self._activation)(projected, recurrent, state)
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, input: Input, hx: Tensor | None = None) -> tuple[Input, Tensor]:
         """Maps a sequence and a state to the outputs and the last state.
 
         Args:
-            input: Shape (time, batch, input_size).
+            input: Shape (time, batch, input_size), or a packed sequence, as which the outputs come
+                then.
             hx: Shape (layers, batch, hidden_size); zeros if None.
 
         Returns:
@@ -384,11 +463,12 @@ class GRU(_Recurrent):
     def _step(self, projected: Tensor, recurrent: Tensor, state: list[Tensor]) -> list[Tensor]:
         return _gru_step(projected, recurrent, state)
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, input: Input, hx: Tensor | None = None) -> tuple[Input, Tensor]:
         """Maps a sequence and a state to the outputs and the last state.
 
         Args:
-            input: Shape (time, batch, input_size).
+            input: Shape (time, batch, input_size), or a packed sequence, as which the outputs come
+                then.
             hx: Shape (layers, batch, hidden_size); zeros if None.
 
         Returns:
@@ -408,12 +488,13 @@ class LSTM(_Recurrent):
         return _lstm_step(projected, recurrent, state)
 
     def forward(
-        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        self, input: Input, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Input, tuple[Tensor, Tensor]]:
         """Maps a sequence and a (state, cell) to the outputs and the last (state, cell).
 
         Args:
-            input: Shape (time, batch, input_size).
+            input: Shape (time, batch, input_size), or a packed sequence, as which the outputs come
+                then.
             hx: Each of shape (layers, batch, hidden_size); zeros if None.
 
         Returns:

@@ -92,6 +92,8 @@ std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& t
       return conv2d_scratch_bytes(kernel, traits);
     case KernelKind::kArgSort:
       return argsort_scratch_bytes(kernel);
+    case KernelKind::kScatter:
+      return scatter_scratch_bytes(kernel, traits);
     default:
       return 0;
   }

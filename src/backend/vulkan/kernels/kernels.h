@@ -23,5 +23,6 @@ std::int64_t row_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTrait
 std::int64_t matmul_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
 std::int64_t conv2d_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
 std::int64_t argsort_scratch_bytes(const dispatch::Kernel& kernel);
+std::int64_t scatter_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
 
 }  // namespace vkml::vulkan

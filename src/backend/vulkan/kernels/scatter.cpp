@@ -2,14 +2,19 @@
 // order of the source. No atomics, so that the order of every sum is fixed. A first dispatch checks
 // all indices; the second leaves storage that outlives the graph alone when one was bad.
 //
-// Where all elements along the last axis share their indices (an embedding's gradient), a workgroup
-// holds part of one such row: its invocations compare as many indices at once, and only when one
-// matched do they look which. Otherwise each invocation walks over all indices of its line.
-// Bound: rows times indices, divided by the workgroup's size.
+// Many indices are sorted first, stably: an element finds its own among them by binary search, and
+// walks over them. Bound: memory, log2(indices) reads for each element and pass of the sort.
+//
+// Few need no sorting. Where all elements along the last axis share their indices (an embedding's
+// gradient), a workgroup holds part of one such row: its invocations compare as many indices at
+// once, and only when one matched do they look which. Otherwise each invocation walks over all
+// indices of its line. Bound: rows times indices, divided by the workgroup's size.
 #include <algorithm>
+#include <optional>
 
 #include "kernels/index_check.h"
 #include "kernels/kernels.h"
+#include "kernels/line_sort.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/core_kind.h"
 
@@ -71,44 +76,118 @@ bool rows_share_indices(const Scatter& scatter) {
   return true;
 }
 
-Dispatch generate_by_element(const Context& context, const Scatter& scatter) {
-  return generate_per_element(context, "scatter", [&](Shader& shader) -> CoreAt {
-    const CoreInput base(shader, scatter.base), index(shader, scatter.indices),
-        source(shader, scatter.source);
-    const std::size_t axis = scatter.axis;
+std::uint32_t row_workgroup(const Scatter& scatter, const DeviceTraits& traits) {
+  const std::uint32_t wanted = traits.is_software                   ? 32
+                               : scatter.kernel.space[kLast] <= 128 ? 128
+                                                                    : 256;
+  return std::min(wanted, traits.max_workgroup_invocations);
+}
+
+/// The indices to sort, each line of different ones once; nothing where they are few.
+std::optional<LineSort> sorted_indices(const Scatter& scatter, const DeviceTraits& traits) {
+  constexpr std::int64_t kFewIndices = 32;
+  constexpr std::int64_t kFewTurns = 16;  // what the reads of a binary search are worth
+  const std::int64_t few =
+      rows_share_indices(scatter) ? kFewTurns * row_workgroup(scatter, traits) : kFewIndices;
+  if (scatter.indices.extents[scatter.axis] <= few) return std::nullopt;
+  LineSort sort{scatter.indices, scatter.axis};
+  for (std::size_t i = 0; i < sort.operand.extents.size(); ++i) {
+    if (i != scatter.axis && sort.operand.strides[i] == 0) sort.operand.extents[i] = 1;
+  }
+  return sort;
+}
+
+/// Walks over the indices that name an element: `open` says which of the line's there are.
+using EachIndex = std::function<void(const std::function<void(Value position)>& meet)>;
+using OpenIndices = std::function<std::function<EachIndex(const Coordinates& at)>(Shader& shader)>;
+
+Dispatch generate_by_element(const Context& context, const Scatter& scatter, const char* name,
+                             const Touches& touches, const OpenIndices& open_indices) {
+  const auto open = [&](Shader& shader) -> CoreAt {
+    const CoreInput base(shader, scatter.base), source(shader, scatter.source);
+    const auto indices_at = open_indices(shader);
     Coordinates extents;
     for (std::size_t i = 0; i < extents.size(); ++i) {
-      const bool covers = i != axis && scatter.indices.extents[i] == scatter.kernel.space[i];
-      if (!covers) extents[i] = shader.parameter(scatter.indices.extents[i]);
+      const bool covers = scatter.indices.extents[i] == scatter.kernel.space[i];
+      if (i != scatter.axis && !covers) extents[i] = shader.parameter(scatter.indices.extents[i]);
     }
-    return [&shader, &scatter, base, index, source, extents, axis](const Coordinates& at) {
+    return [&shader, &scatter, base, source, indices_at, extents](const Coordinates& at) {
       spirv::Builder& b = shader.builder();
       const Value start = base.load(at);
       const spirv::Variable sum(b, start.type);
       sum.store(start);
       Value is_reached = b.boolean(true);
       for (std::size_t i = 0; i < at.size(); ++i) {
-        if (i != axis && extents[i]) is_reached = logical_and(is_reached, less(at[i], extents[i]));
+        if (extents[i]) is_reached = logical_and(is_reached, less(at[i], extents[i]));
       }
       b.if_then(is_reached, [&] {
-        b.for_range(b.u32(0), extents[axis], b.u32(1), [&](Value i) {
+        indices_at(at)([&](Value position) {
           Coordinates from = at;
-          from[axis] = i;
-          const Value position = b.widen(index.load(from), spirv::Scalar::kInt32);
-          b.if_then(equal(position, at[axis]),
-                    [&] { sum.store(combined(scatter.kernel, sum.load(), source.load(from))); });
+          from[scatter.axis] = position;
+          sum.store(combined(scatter.kernel, sum.load(), source.load(from)));
         });
       });
       return sum.load();
     };
-  });
+  };
+  return generate_per_element(context, name, open, touches);
+}
+
+/// All indices of the line, compared one by one.
+Dispatch generate_by_comparison(const Context& context, const Scatter& scatter) {
+  const auto open = [&](Shader& shader) -> std::function<EachIndex(const Coordinates&)> {
+    const CoreInput index(shader, scatter.indices);
+    const Value count = shader.parameter(scatter.indices.extents[scatter.axis]);
+    return [&shader, &scatter, index, count](const Coordinates& at) -> EachIndex {
+      return [&shader, &scatter, index, count, at](const std::function<void(Value)>& meet) {
+        spirv::Builder& b = shader.builder();
+        b.for_range(b.u32(0), count, b.u32(1), [&](Value i) {
+          Coordinates from = at;
+          from[scatter.axis] = i;
+          const Value named = b.widen(index.load(from), spirv::Scalar::kInt32);
+          b.if_then(equal(named, at[scatter.axis]), [&] { meet(i); });
+        });
+      };
+    };
+  };
+  return generate_by_element(context, scatter, "scatter", {}, open);
+}
+
+/// Those of the sorted line that are equal to the element's place.
+Dispatch generate_by_search(const Context& context, const Scatter& scatter, const LineSort& sort) {
+  const auto open = [&](Shader& shader) -> std::function<EachIndex(const Coordinates&)> {
+    const SortedLines lines(shader, sort);
+    return [&shader, &scatter, lines](const Coordinates& at) -> EachIndex {
+      return [&shader, &scatter, lines, at](const std::function<void(Value)>& meet) {
+        spirv::Builder& b = shader.builder();
+        const Value line = lines.line_of(at);
+        const Value place = b.widen(at[scatter.axis], lines.key_type().scalar);
+        const spirv::Variable slot(b, spirv::kInt32);
+        slot.store(count_leading(b, b.u32(0), lines.length(), [&](Value other) {
+          return signed_less(lines.key(line, other), place);
+        }));
+        const auto last = lines.length() - 1;
+        b.while_loop(
+            [&] {
+              const Value here = slot.load();
+              const Value inside = less(here, lines.length());
+              const Value key = lines.key(line, b.select(inside, here, last));
+              return logical_and(inside, equal(key, place));
+            },
+            [&] {
+              meet(lines.position(line, slot.load()));
+              slot.store(slot.load() + 1);
+            });
+      };
+    };
+  };
+  return generate_by_element(context, scatter, "scatter_sorted", reads_sorted_lines(), open);
 }
 
 Dispatch generate_by_row(const Context& context, const Scatter& scatter) {
   const dispatch::Extents& space = scatter.kernel.space;
   const std::int64_t columns = space[kLast];
-  const std::uint32_t wanted = context.traits.is_software ? 32 : columns <= 128 ? 128 : 256;
-  const std::uint32_t size = std::min(wanted, context.traits.max_workgroup_invocations);
+  const std::uint32_t size = row_workgroup(scatter, context.traits);
   const std::int64_t blocks = (columns + size - 1) / size;
   const std::int64_t groups = dispatch::numel(space) / columns * blocks;
 
@@ -176,9 +255,20 @@ std::vector<Dispatch> generate_scatter(const Context& context) {
     dispatches.push_back(
         generate_index_check(context, scatter.indices, context.kernel.space[scatter.axis], site));
   }
+  if (const std::optional<LineSort> sort = sorted_indices(scatter, context.traits)) {
+    const std::vector<Dispatch> sorting = generate_line_sort(context, *sort);
+    dispatches.insert(dispatches.end(), sorting.begin(), sorting.end());
+    dispatches.push_back(generate_by_search(context, scatter, *sort));
+    return dispatches;
+  }
   dispatches.push_back(rows_share_indices(scatter) ? generate_by_row(context, scatter)
-                                                   : generate_by_element(context, scatter));
+                                                   : generate_by_comparison(context, scatter));
   return dispatches;
+}
+
+std::int64_t scatter_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  const std::optional<LineSort> sort = sorted_indices(scatter_of(kernel), traits);
+  return sort ? line_sort_scratch_bytes(*sort) : 0;
 }
 
 }  // namespace vkml::vulkan
