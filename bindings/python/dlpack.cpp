@@ -21,30 +21,6 @@ constexpr const char* kUsedName = "used_dltensor";
 constexpr const char* kVersionedName = "dltensor_versioned";
 constexpr const char* kUsedVersionedName = "used_dltensor_versioned";
 
-struct TypeRow {
-  DType dtype;
-  std::uint8_t code, bits;
-};
-constexpr TypeRow kTypes[] = {{DType::kBool, 6, 8}, {DType::kU8, 1, 8},   {DType::kI32, 0, 32},
-                              {DType::kI64, 0, 64}, {DType::kF16, 2, 16}, {DType::kBF16, 4, 16},
-                              {DType::kF32, 2, 32}, {DType::kF64, 2, 64}};
-
-dlpack::ElementType type_of(DType dtype) {
-  for (const TypeRow& row : kTypes) {
-    if (row.dtype == dtype) return {row.code, row.bits, 1};
-  }
-  throw InternalError("unknown dtype");
-}
-
-DType dtype_of(const dlpack::ElementType& type) {
-  for (const TypeRow& row : kTypes) {
-    if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
-  }
-  throw DTypeError("[from_dlpack] elements of type code " + std::to_string(type.code) + " with " +
-                   std::to_string(type.bits) + " bits and " + std::to_string(type.lanes) +
-                   " lanes have no vkML dtype. Convert the array first");
-}
-
 // --- to others
 
 /// What an exported array keeps alive, with its own description.
@@ -73,7 +49,7 @@ Export<Exported>* export_memory(const Tensor& tensor) {
   array.data = static_cast<std::byte*>(memory.storage->host()) + memory.offset;
   array.device = {dlpack::kCpuDevice, 0};
   array.rank = shape.rank();
-  array.type = type_of(tensor.dtype());
+  array.type = dlpack::type_of(tensor.dtype());
   array.extents = owned->extents.data();
   array.strides = owned->strides.data();
   owned->exported.context = owned.get();
@@ -162,7 +138,7 @@ Tensor share(Exported* exported) {
     throw ShapeError("rank " + std::to_string(array.rank) +
                      " exceeds kMaxDims=" + std::to_string(kMaxDims));
   }
-  const DType dtype = dtype_of(array.type);
+  const DType dtype = dlpack::dtype_of("from_dlpack", array.type);
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   const auto rank = static_cast<std::size_t>(array.rank);
   const std::span<const std::int64_t> extents(array.extents, rank);

@@ -2,7 +2,12 @@
 // their contract.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+
+#include "vkml/core/dtype.h"
+#include "vkml/core/error.h"
 
 namespace vkml::python::dlpack {
 
@@ -18,6 +23,32 @@ struct ElementType {
   std::uint8_t bits;
   std::uint16_t lanes;
 };
+
+/// vkML's dtypes as DLPack (and nanobind's arrays) describe elements.
+struct TypeRow {
+  DType dtype;
+  std::uint8_t code, bits;
+};
+inline constexpr TypeRow kTypes[] = {
+    {DType::kBool, 6, 8}, {DType::kU8, 1, 8},    {DType::kI32, 0, 32}, {DType::kI64, 0, 64},
+    {DType::kF16, 2, 16}, {DType::kBF16, 4, 16}, {DType::kF32, 2, 32}, {DType::kF64, 2, 64}};
+
+inline ElementType type_of(DType dtype) {
+  for (const TypeRow& row : kTypes) {
+    if (row.dtype == dtype) return {row.code, row.bits, 1};
+  }
+  throw InternalError("unknown dtype");
+}
+
+/// Throws DTypeError naming the operator.
+inline DType dtype_of(const char* op, const ElementType& type) {
+  for (const TypeRow& row : kTypes) {
+    if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
+  }
+  throw DTypeError(fmt::format("[{}] elements of type code {} with {} bits and {} lanes have no vkML "
+                               "dtype. Convert the array first: a.astype(\"float32\")",
+                               op, type.code, type.bits, type.lanes));
+}
 
 struct Array {
   void* data;

@@ -195,7 +195,7 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
       "__rpow__",
       [](const Tensor& self, nb::handle base) -> nb::object {
         if (!is_operand(base)) return not_implemented();
-        return nb::cast(static_cast<Tensor (*)(const Tensor&, const Tensor&)>(pow)(operand_from(base, "pow"), self));
+        return nb::cast(pow(operand_from(base, "pow"), self));
       },
       nb::is_operator());
   tensor.def("__neg__", [](const Tensor& x) { return neg(x); });

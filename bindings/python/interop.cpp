@@ -6,53 +6,19 @@
 #include <cstring>
 
 #include "common.h"
+#include "dlpack.h"
 #include "vkml/core/half.h"
 
 namespace vkml::python {
 namespace {
 
 DType dtype_of(nb::dlpack::dtype type) {
-  using Code = nb::dlpack::dtype_code;
-  const auto is = [&](Code code, int bits) {
-    return type.code == static_cast<std::uint8_t>(code) && type.bits == bits && type.lanes == 1;
-  };
-  if (is(Code::Bool, 8)) return DType::kBool;
-  if (is(Code::UInt, 8)) return DType::kU8;
-  if (is(Code::Int, 32)) return DType::kI32;
-  if (is(Code::Int, 64)) return DType::kI64;
-  if (is(Code::Float, 16)) return DType::kF16;
-  if (is(Code::Bfloat, 16)) return DType::kBF16;
-  if (is(Code::Float, 32)) return DType::kF32;
-  if (is(Code::Float, 64)) return DType::kF64;
-  throw DTypeError("[tensor] an array of type code " + std::to_string(type.code) + " with " +
-                   std::to_string(type.bits) +
-                   " bits has no vkML dtype. Convert it first: a.astype(\"float32\")");
+  return dlpack::dtype_of("tensor", {type.code, type.bits, type.lanes});
 }
 
 nb::dlpack::dtype dlpack_of(DType dtype) {
-  using Code = nb::dlpack::dtype_code;
-  const auto make = [](Code code, int bits) {
-    return nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1};
-  };
-  switch (dtype) {
-    case DType::kBool:
-      return make(Code::Bool, 8);
-    case DType::kU8:
-      return make(Code::UInt, 8);
-    case DType::kI32:
-      return make(Code::Int, 32);
-    case DType::kI64:
-      return make(Code::Int, 64);
-    case DType::kF16:
-      return make(Code::Float, 16);
-    case DType::kBF16:
-      return make(Code::Bfloat, 16);
-    case DType::kF32:
-      return make(Code::Float, 32);
-    case DType::kF64:
-      return make(Code::Float, 64);
-  }
-  throw InternalError("unknown dtype");
+  const dlpack::ElementType type = dlpack::type_of(dtype);
+  return {type.code, type.bits, type.lanes};
 }
 
 using Array = nb::ndarray<nb::ro>;

@@ -174,8 +174,7 @@ void bind_tensor(nb::module_& m) {
           },
           nb::arg("value"),
           "Replaces the value: every name of this tensor sees it, values recorded before keep the "
-          "old "
-          "one. Shape, dtype and device must match; this tensor must be contiguous.")
+          "old one. Shape, dtype and device must match; this tensor must be contiguous.")
       .def(
           "copy_",
           [](nb::object self, nb::handle value) {

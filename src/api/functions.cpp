@@ -159,14 +159,6 @@ Tensor to(const Tensor& x, Device device) {
   return x.device() == device ? x : Tensor(transfer(x.value(), device));
 }
 
-namespace {
-template <typename Operator>
-Tensor view_of(const Tensor& x, Operator view) {
-  const Value value = x.value();
-  return record_view(view(value), x, value);
-}
-}  // namespace
-
 Tensor reshape(const Tensor& x, const Extents& extents) {
   return view_of(x, [&](const Value& v) { return graph::reshape(v, extents); });
 }
@@ -215,14 +207,6 @@ Tensor contiguous(const Tensor& x) {
   return x.is_contiguous() ? x : record(graph::contiguous(x.value()));
 }
 Tensor to_copy(const Tensor& x) { return record(graph::copy(x.value())); }
-
-namespace {
-std::vector<Value> values_of(std::span<const Tensor> tensors) {
-  std::vector<Value> values;
-  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
-  return values;
-}
-}  // namespace
 
 Tensor concat(std::span<const Tensor> parts, std::int64_t axis) {
   return record(graph::concat(values_of(parts), axis));

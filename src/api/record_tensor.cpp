@@ -18,6 +18,12 @@ Tensor finish(Tensor tensor, const graph::Value& value) {
 
 }  // namespace
 
+std::vector<graph::Value> values_of(std::span<const Tensor> tensors) {
+  std::vector<graph::Value> values;
+  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
+  return values;
+}
+
 graph::Value on_device(const graph::Value& value, Device device) {
   const bool is_number = value->family() == graph::Family::kScalar && value->is_weak();
   if (!is_number || value.device() == device) return value;

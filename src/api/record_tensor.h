@@ -1,6 +1,9 @@
 // From a recorded value to the tensor a user gets.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "vkml/api/tensor.h"
 #include "vkml/graph/value.h"
 
@@ -11,6 +14,15 @@ namespace vkml {
 Tensor record(const graph::Value& value);
 /// The same for a view of `base`: assigning through it changes the base.
 Tensor record_view(const graph::Value& value, const Tensor& base, const graph::Value& base_value);
+
+/// What `view` makes of x's value, as a view of x.
+template <typename Operator>
+Tensor view_of(const Tensor& x, Operator view) {
+  const graph::Value value = x.value();
+  return record_view(view(value), x, value);
+}
+
+std::vector<graph::Value> values_of(std::span<const Tensor> tensors);
 
 /// A number takes the device of the tensor it meets.
 graph::Value on_device(const graph::Value& value, Device device);

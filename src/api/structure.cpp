@@ -14,19 +14,6 @@ namespace {
 
 using graph::Value;
 
-std::vector<Value> values_of(std::span<const Tensor> tensors) {
-  std::vector<Value> values;
-  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
-  return values;
-}
-
-/// A view that assignment goes through.
-template <typename Operator>
-Tensor view_of(const Tensor& x, Operator view) {
-  const Value value = x.value();
-  return record_view(view(value), x, value);
-}
-
 /// An operator along an axis on a tensor that may have none.
 template <typename Operator>
 Tensor along_axis(const Tensor& x, std::int64_t axis, Operator op) {

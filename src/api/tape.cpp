@@ -14,12 +14,6 @@ using autograd::ComputationGraph;
 using autograd::OpRegistry;
 using graph::Value;
 
-std::vector<Value> values_of(std::span<const Tensor> tensors) {
-  std::vector<Value> values;
-  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
-  return values;
-}
-
 namespace {
 
 std::span<const Tensor> as_span(std::initializer_list<Tensor> tensors) {

@@ -173,7 +173,7 @@ class Emitter {
     kernel_.kind = kernel_kind(static_cast<ops::CoreKind>(node.op().id));
     kernel_.attributes = core_attributes(node);
     for (const int source : schedule_.sources_of(position)) {
-      kernel_.core_inputs.push_back(core_operand(source, position));
+      kernel_.core_inputs.push_back(core_operand(source));
     }
     if (kernel_.kind == KernelKind::kMatmul) broadcast_batches();
     kernel_.core_type = ops::compute_type(node.dtype());
@@ -201,7 +201,7 @@ class Emitter {
     }
   }
 
-  Operand core_operand(int source, int) {
+  Operand core_operand(int source) {
     const Node& node = *schedule_[source].node;
     const Access access = access_of(schedule_, source, node.shape());
     Operand operand;

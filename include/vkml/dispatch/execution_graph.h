@@ -63,15 +63,14 @@ enum class KernelKind : std::uint8_t {
   /// The same, giving the position h * W + w of the (first) maximum as i32.
   kMaxPool2dIndices,
   /// output gradient (N, C, OH, OW), indices (N, C, OH, OW); space (N, C, H, W): each input adds
-  /// the
-  /// gradients of the windows whose index names it, in window order. Same attributes.
+  /// the gradients of the windows whose index names it, in window order. Same attributes.
   kMaxPool2dGradient,
   /// attributes: kernel h, w; stride h, w; padding h, w; count_include_pad (0 or 1).
   kAvgPool2d,
   /// output gradient (N, C, OH, OW); space (N, C, H, W). Same attributes.
   kAvgPool2dGradient,
-  /// x, index (i32 or i64); space is the index's shape; out[.., i, ..] = x[.., index[.., i, ..],
-  /// ..].
+  /// x, index (i32 or i64); space is the index's shape;
+  /// out[.., i, ..] = x[.., index[.., i, ..], ..].
   /// attributes: axis of the padded rank 4; site. Axes other than `axis` have equal extents or the
   /// index's is smaller.
   kGather,
@@ -159,7 +158,7 @@ struct ProgramLevels {
 };
 ProgramLevels analyze_levels(const Kernel& kernel);
 
-/// The whole plan as text, for explain() and VKML_DEBUG.
+/// The whole plan as text, for explain().
 std::string to_string(const ExecutionGraph& graph);
 
 }  // namespace vkml::dispatch

@@ -7,8 +7,7 @@
 // integers have a meaning of their own; in_each_type(...) where the floating types differ); domain
 // of the tests; largest error in units of the last place. Optional are
 //   operands("input", operand("alpha", domain(0.25, 4), 1)): the operands as Python names them,
-//   with
-//     a domain of their own and a default where they have one; otherwise "input" and "other";
+//     with a domain of their own and a default where they have one; otherwise "input" and "other";
 //   alias("arctan"): another name in Python.
 //
 // A gradient that can be infinite or NaN is unless_zero(g, ...): where no gradient arrives, as on a
@@ -59,8 +58,7 @@ VKML_BINARY(
 VKML_BINARY(
     remainder,
     "a - b * floor_divide(a, b), with the sign of b; integers: x % 0 = 0. Float quotients past "
-    "2^46 "
-    "(float64: 2^104) leave 0.",
+    "2^46 (float64: 2^104) leave 0.",
     kSame, [](auto a, auto b) { return remainder(a, b); },
     [](auto a, auto b, auto, auto g) {
       return std::pair(g, unless_zero(g, -g * floor_divide(a, b)));
@@ -73,8 +71,7 @@ VKML_BINARY(
 VKML_BINARY(
     fmod,
     "a - b * trunc_divide(a, b), with the sign of a; integers: x % 0 = 0. Float quotients past "
-    "2^46 "
-    "(float64: 2^104) leave 0.",
+    "2^46 (float64: 2^104) leave 0.",
     kSame, [](auto a, auto b) { return fmod(a, b); },
     [](auto a, auto b, auto, auto g) {
       return std::pair(g, unless_zero(g, -g * trunc_divide(a, b)));
