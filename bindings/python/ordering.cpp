@@ -166,19 +166,24 @@ nb::object asked_for(const Unique& found, bool inverse, bool counts) {
 void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "unique",
-      [](const Tensor& x, bool, bool return_inverse, bool return_counts) {
-        return asked_for(unique(x), return_inverse, return_counts);
+      [](const Tensor& x, bool, bool return_inverse, bool return_counts,
+         std::optional<std::int64_t> dim) {
+        return asked_for(dim ? unique(x, *dim) : unique(x), return_inverse, return_counts);
       },
       nb::arg("sorted") = true, nb::arg("return_inverse") = false, nb::arg("return_counts") = false,
-      "The distinct elements in order, with where each element went and how often each occurs. "
-      "Waits for the values.");
+      nb::arg("dim") = nb::none(),
+      "The distinct elements in order, or with dim the distinct slices in lexicographic order, "
+      "with where each went and how often each occurs. Waits for the values.");
   def_both(
       m, tensor, "unique_consecutive",
-      [](const Tensor& x, bool return_inverse, bool return_counts) {
-        return asked_for(unique_consecutive(x), return_inverse, return_counts);
+      [](const Tensor& x, bool return_inverse, bool return_counts,
+         std::optional<std::int64_t> dim) {
+        return asked_for(dim ? unique_consecutive(x, *dim) : unique_consecutive(x), return_inverse,
+                         return_counts);
       },
       nb::arg("return_inverse") = false, nb::arg("return_counts") = false,
-      "One element of each run of equals. Waits for the values.");
+      nb::arg("dim") = nb::none(),
+      "One element, or with dim one slice, of each run of equals. Waits for the values.");
   m.def(
       "searchsorted",
       [](const Tensor& sorted, nb::handle values, bool right, nb::handle side) {

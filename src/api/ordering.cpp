@@ -24,21 +24,47 @@ Ranked ranked_at(const Value& x, std::int64_t axis, const Value& indices, bool k
   return {record(shown(values)), record(shown(indices))};
 }
 
+/// Runs of equal neighbours: where each begins, the number of the run at each place, its length.
+struct Runs {
+  Tensor first, number, length;
+};
+
+/// `differs` says of each of `count` places but the first whether it begins a run.
+Runs runs_of(const Tensor& differs, std::int64_t count) {
+  const Tensor none = zeros({0}, DType::kI64, differs.device());
+  if (count == 0) return {none, none, none};
+  const Tensor starts =
+      concat(std::vector<Tensor>{full({1}, 1, DType::kBool, differs.device()), differs});
+  const Tensor first = reshape(nonzero(starts), {-1});
+  const Tensor past = concat(
+      std::vector<Tensor>{slice(first, 0, 1, {}), full({1}, count, DType::kI64, differs.device())});
+  return {first, to(cumsum(starts, 0), DType::kI64) - Tensor(1), past - first};
+}
+
 /// Distinct values of a vector in which equals are neighbours.
 Unique distinct_neighbours(const Tensor& line) {
-  const std::int64_t count = line.numel();
-  if (count == 0) {
-    return {line, zeros({0}, DType::kI64, line.device()), zeros({0}, DType::kI64, line.device())};
-  }
   // A NaN differs from everything, itself included, as in NumPy before 1.21 and PyTorch.
-  const Tensor starts =
-      concat(std::vector<Tensor>{full({1}, 1, DType::kBool, line.device()),
-                                 ne(slice(line, 0, 1, count), slice(line, 0, 0, count - 1))});
-  const Tensor inverse = to(cumsum(starts, 0), DType::kI64) - Tensor(1);
-  const Tensor first = reshape(nonzero(starts), {-1});
-  const Tensor past = concat(std::vector<Tensor>{
-      slice(first, 0, 1, {}), full({1}, static_cast<double>(count), DType::kI64, line.device())});
-  return {take(line, first, 0), inverse, past - first};
+  const Runs runs = runs_of(ne(slice(line, 0, 1, {}), slice(line, 0, 0, -1)), line.numel());
+  return {take(line, runs.first, 0), runs.number, runs.length};
+}
+
+/// Slices along an axis as rows, (slices, elements of each).
+Tensor rows_of(const Tensor& x, int axis) {
+  const std::int64_t count = x.shape()[axis];
+  const std::int64_t width = x.numel() / std::max<std::int64_t>(count, 1);
+  return reshape(movedim(x.detach(), {axis}, {0}), {count, width});
+}
+
+/// Distinct slices of x, whose equals are neighbours in an order.
+Unique distinct_slices(const Tensor& x, int axis, const Tensor& order) {
+  const Tensor rows = take(rows_of(x, axis), order, 0);
+  const Tensor differs = any(ne(slice(rows, 0, 1, {}), slice(rows, 0, 0, -1)), {1});
+  const Runs runs = runs_of(differs, rows.size(0));
+  return {take(x.detach(), take(order, runs.first, 0), axis), runs.number, runs.length};
+}
+
+Tensor places_along(const Tensor& x, int axis) {
+  return arange(0, static_cast<double>(x.shape()[axis]), 1, DType::kI64, x.device());
 }
 
 }  // namespace
@@ -118,6 +144,26 @@ Unique unique(const Tensor& x) {
 Unique unique_consecutive(const Tensor& x) {
   const Unique distinct = distinct_neighbours(flat_of(x.detach()));
   return {distinct.values, reshape(distinct.inverse, x.extents()), distinct.counts};
+}
+
+Unique unique(const Tensor& x, std::int64_t axis) {
+  const int along = normalize_axis("unique", axis, x.rank());
+  const Tensor rows = rows_of(x, along);
+  // Stable sorts by the last element, then the one before it, and so on.
+  Tensor order = places_along(x, along);
+  for (std::int64_t column = rows.size(1); column-- > 0;) {
+    const Tensor key = take(reshape(slice(rows, 1, column, column + 1), {-1}), order, 0);
+    order = take(order, argsort(key, 0), 0);
+  }
+  const Unique distinct = distinct_slices(x, along, order);
+  const Tensor inverse = scatter(zeros({rows.size(0)}, DType::kI64, x.device()), 0, order,
+                                 distinct.inverse, ScatterKind::kReplace);
+  return {distinct.values, inverse, distinct.counts};
+}
+
+Unique unique_consecutive(const Tensor& x, std::int64_t axis) {
+  const int along = normalize_axis("unique_consecutive", axis, x.rank());
+  return distinct_slices(x, along, places_along(x, along));
 }
 
 Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t least) {

@@ -9,7 +9,9 @@
 #include "vkml/autograd/backward.h"
 #include "vkml/autograd/tape.h"
 #include "vkml/core/error.h"
+#include "vkml/ops/composites.h"
 #include "vkml/ops/functions.h"
+#include "vkml/ops/ordering.h"
 
 namespace vkml::autograd {
 namespace {
@@ -156,6 +158,9 @@ void add_structural_families(OpRegistry& registry) {
   }
   last_axis("softmax", &graph::softmax);
   last_axis("log_softmax", &graph::log_softmax);
+  last_axis("cumsum", &graph::cumsum);
+  last_axis("cumprod", &graph::cumprod);
+  last_axis("logcumsumexp", &graph::logcumsumexp);
   unary("contiguous", &graph::contiguous);
   unary("detach", &graph::detach);
   add_operator(registry, "var", 1,
@@ -170,13 +175,34 @@ void add_structural_families(OpRegistry& registry) {
                [](Inputs inputs) { return graph::avg_pool2d(inputs[0], {}); });
   add_operator(registry, "concat", kAnyArity,
                [](Inputs inputs) { return graph::concat(inputs, 0); });
+  add_operator(registry, "std", 1,
+               [](Inputs inputs) { return graph::standard_deviation(inputs[0], {}, false, 1); });
+  add_operator(registry, "norm", 1,
+               [](Inputs inputs) { return graph::norm(inputs[0], 2, {}, false); });
+  add_operator(registry, "tril", 1,
+               [](Inputs inputs) { return graph::triangle(inputs[0], 0, false); });
+  add_operator(registry, "triu", 1,
+               [](Inputs inputs) { return graph::triangle(inputs[0], 0, true); });
+  add_operator(registry, "dot", 2, [](Inputs inputs) { return graph::dot(inputs[0], inputs[1]); });
+  add_operator(registry, "outer", 2,
+               [](Inputs inputs) { return graph::outer(inputs[0], inputs[1]); });
+  add_operator(registry, "argsort", 1,
+               [](Inputs inputs) { return graph::argsort(inputs[0], -1, false); });
+  add_operator(registry, "searchsorted", 2,
+               [](Inputs inputs) { return graph::search_sorted(inputs[0], inputs[1], false); });
+  add_operator(registry, "linear_recurrence", 2,
+               [](Inputs inputs) { return graph::linear_recurrence(inputs[0], inputs[1], -1); });
   add_operator(registry, "take", 2,
                [](Inputs inputs) { return graph::take(inputs[0], inputs[1], 0); });
   // What has no defaults can be recorded, not applied.
   for (const char* name :
-       {"reshape", "permute", "transpose", "squeeze", "unsqueeze", "flatten", "broadcast_to",
-        "slice", "getitem", "pad", "cast", "stack", "gather", "scatter_add", "embedding", "dropout",
-        "normalize", "layer_norm", "cross_entropy"}) {
+       {"reshape",      "permute",      "transpose",    "squeeze",       "unsqueeze",
+        "flatten",      "broadcast_to", "slice",        "getitem",       "pad",
+        "cast",         "stack",        "gather",       "scatter_add",   "embedding",
+        "dropout",      "normalize",    "layer_norm",   "cross_entropy", "scatter",
+        "scatter_prod", "scatter_amax", "scatter_amin", "index_select",  "cummax",
+        "cummin",       "one_hot",      "flip",         "roll",          "einsum",
+        "tensordot"}) {
     add_operator(registry, name, kAnyArity, nullptr);
   }
 }

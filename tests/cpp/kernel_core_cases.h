@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel_cases.h"
+#include "vkml/ops/core_kind.h"
 
 namespace vkml::oracle {
 
@@ -231,17 +232,19 @@ inline KernelCase gather_case(DType index_type, std::size_t axis, bool is_shared
 }
 
 inline KernelCase scatter_case(DType index_type, std::size_t axis, bool is_shared,
-                               Extents space = {3, 4, 5, 6}, std::int64_t indices = 7) {
+                               Extents space = {3, 4, 5, 6}, std::int64_t indices = 7,
+                               ops::ScatterKind kind = ops::ScatterKind::kAdd,
+                               DType dtype = DType::kF32) {
   KernelBuilder b(KernelKind::kScatter, space);
   b.graph.sites = {{"scatter_add", space[axis]}};
-  b.kernel.attributes = {static_cast<std::int64_t>(axis), 0, 0};
+  b.kernel.attributes = {static_cast<std::int64_t>(axis), 0, static_cast<std::int64_t>(kind)};
   Extents extents = space;
   extents[axis] = indices;
   if (axis != 2 && !is_shared) extents[2] = 2;
-  const Operand base = b.dense(DType::kF32, space);
+  const Operand base = b.dense(dtype, space);
   const Operand index = index_operand(b, index_type, extents, axis, is_shared);
-  b.kernel.core_inputs = {base, index, b.dense(DType::kF32, extents)};
-  b.result(DType::kF32, b.core(ScalarType::kF32));
+  b.kernel.core_inputs = {base, index, b.dense(dtype, extents)};
+  b.result(dtype, b.core(ops::compute_type(dtype)));
   return {"scatter_add", b.finish(), 1e-6, 1e-5, valid_indices(index, space[axis])};
 }
 

@@ -339,6 +339,9 @@ class Interpreter {
   Number convolve(const Extents& at);
   Number pool(const Extents& at);
   Number scatter(const Extents& at);
+  Number scan(const Extents& at);
+  Number sorted_position(const Extents& at);
+  Number searched(const Extents& at);
 
   const Kernel& kernel_;
   Memory& memory_;
@@ -453,6 +456,12 @@ inline Number Interpreter::core(const Extents& at) {
     }
     case KernelKind::kScatter:
       return scatter(at);
+    case KernelKind::kScan:
+      return scan(at);
+    case KernelKind::kArgSort:
+      return sorted_position(at);
+    case KernelKind::kSearchSorted:
+      return searched(at);
     default:
       return pool(at);
   }
@@ -586,22 +595,6 @@ inline Number Interpreter::pool(const Extents& at) {
   return kernel_.kind == KernelKind::kMaxPool2d ? best : Number{0, winner};
 }
 
-inline Number Interpreter::scatter(const Extents& at) {
-  const auto axis = static_cast<std::size_t>(kernel_.attributes[0]);
-  Number sum = element(kernel_.core_inputs[0], at);
-  const Operand& indices = kernel_.core_inputs[1];
-  for (std::size_t other = 0; other < at.size(); ++other) {
-    if (other != axis && at[other] >= indices.extents[other]) return sum;
-  }
-  Extents from = at;
-  for (from[axis] = 0; from[axis] < indices.extents[axis]; ++from[axis]) {
-    const std::int64_t index = checked(static_cast<int>(kernel_.attributes[1]),
-                                       element(indices, from).i, kernel_.space[axis]);
-    if (index != at[axis]) continue;
-    const Number value = element(kernel_.core_inputs[2], from);
-    sum = {sum.f + value.f, wrap_add(sum.i, value.i)};
-  }
-  return sum;
-}
-
 }  // namespace vkml::oracle
+
+#include "kernel_oracle_lines.h"

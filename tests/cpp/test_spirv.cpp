@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/vulkan/dispatch_list.h"
-#include "kernel_core_cases.h"
+#include "kernel_line_cases.h"
 #include "vkml/core/error.h"
 
 namespace vkml::vulkan {
@@ -168,6 +168,10 @@ TEST(Spirv, ProductsAreValid) { expect_valid(oracle::matmul_cases()); }
 TEST(Spirv, ConvolutionsAreValid) { expect_valid(oracle::convolution_cases()); }
 TEST(Spirv, PoolsAreValid) { expect_valid(oracle::pool_cases()); }
 TEST(Spirv, IndexingIsValid) { expect_valid(oracle::index_cases()); }
+TEST(Spirv, ScattersAreValid) { expect_valid(oracle::scatter_cases()); }
+TEST(Spirv, ScansAreValid) { expect_valid(oracle::scan_cases()); }
+TEST(Spirv, SortsAreValid) { expect_valid(oracle::sort_cases()); }
+TEST(Spirv, SearchesAreValid) { expect_valid(oracle::search_cases()); }
 
 /// Products large enough for matrix units: whole tiles, parts of tiles, rows that start at vectors
 /// and rows that do not, batches, split sums, both tile sizes.

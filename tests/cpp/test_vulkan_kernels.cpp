@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "kernel_core_cases.h"
+#include "kernel_line_cases.h"
 #include "vkml/core/error.h"
 #include "vulkan_plans.h"
 
@@ -133,6 +133,10 @@ VKML_DEVICE_TEST(Products, matmul_cases)
 VKML_DEVICE_TEST(Convolutions, convolution_cases)
 VKML_DEVICE_TEST(Pools, pool_cases)
 VKML_DEVICE_TEST(Indexing, index_cases)
+VKML_DEVICE_TEST(Scatters, scatter_cases)
+VKML_DEVICE_TEST(Scans, scan_cases)
+VKML_DEVICE_TEST(Sorts, sort_cases)
+VKML_DEVICE_TEST(Searches, search_cases)
 
 TEST(VulkanKernels, InputsMayStartAnywhere) {
   VKML_REQUIRE_VULKAN();

@@ -109,6 +109,16 @@ def _cases() -> list[Case]:
         ),
         Case(
             "max_pool2d_with_indices",
+            lambda t: vkml.max_pool2d_with_indices(t, 2)[0],
+            lambda a: np.take_along_axis(
+                a.reshape(*a.shape[:2], -1), _pooled_indices(a, 2).reshape(*a.shape[:2], -1), -1
+            ).reshape(_pooled_indices(a, 2).shape),
+            [x],
+            0,
+            label="values",
+        ),
+        Case(
+            "max_pool2d_with_indices",
             lambda t: vkml.max_pool2d_with_indices(t, 2)[1],
             lambda a: _pooled_indices(a, 2),
             [x],

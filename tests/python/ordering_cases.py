@@ -255,6 +255,30 @@ def _searching() -> list[Case]:
             for i in range(3)
         ),
         Case("unique", lambda t: t.unique(), np.unique, [np.round(x)], 0, False, "floats"),
+        *(
+            Case(
+                "unique",
+                lambda t, i=i, d=d: vkml.unique(t, True, True, True, dim=d)[i],
+                lambda a, i=i, d=d: np.unique(a, return_inverse=True, return_counts=True, axis=d)[
+                    i
+                ],
+                [np.array([[1, 0, 1, 1], [0, 2, 0, 0], [1, 0, 1, 1]], dtype=np.float32)],
+                0,
+                False,
+                f"slices-{d}-{i}",
+            )
+            for d in (0, 1)
+            for i in range(3)
+        ),
+        Case(
+            "unique_consecutive",
+            lambda t: vkml.unique_consecutive(t, dim=1),
+            lambda a: a[:, [0, 2, 3]],
+            [np.array([[1, 1, 2, 1], [0, 0, 0, 0]], dtype=np.int32)],
+            0,
+            False,
+            "slices",
+        ),
         Case(
             "unique_consecutive",
             lambda t: vkml.unique_consecutive(t),

@@ -291,6 +291,9 @@ PLAIN: list[tuple[str, tuple[Any, ...], dict[str, Any], np.ndarray]] = [
     ("AdaptiveMaxPool1d", (4,), {}, LINE),
     ("AdaptiveMaxPool2d", (3,), {"return_indices": True}, IMAGE),
     ("Upsample", (), {"scale_factor": 2}, IMAGE),
+    ("UpsamplingNearest2d", (), {"scale_factor": 2}, IMAGE),
+    ("UpsamplingBilinear2d", ((9, 7),), {}, IMAGE),
+    ("Softmax2d", (), {}, IMAGE),
     ("PixelShuffle", (2,), {}, IMAGE),
     ("PixelUnshuffle", (1,), {}, IMAGE),
     ("ChannelShuffle", (2,), {}, IMAGE),
@@ -352,6 +355,11 @@ LOSSES: list[tuple[str, dict[str, Any], list[np.ndarray]]] = [
     ("MarginRankingLoss", {}, [SEQUENCE[0, 0, :3], SEQUENCE[1, 0, :3], np.array([1, -1, 1])]),
     ("SoftMarginLoss", {}, [SEQUENCE, np.where(SEQUENCE > 0, 1, -1)]),
     ("TripletMarginLoss", {"swap": True}, [SEQUENCE[0], SEQUENCE[1], SEQUENCE[2]]),
+    (
+        "MultiLabelMarginLoss",
+        {},
+        [SEQUENCE[0], np.array([[3, 0, -1, 1], [2, -1, 1, 0], [0, 1, 2, 3]])],
+    ),
     ("MultiMarginLoss", {"p": 2}, [SEQUENCE[0], np.array([0, 3, 2])]),
     ("MultiLabelSoftMarginLoss", {}, [SEQUENCE[0], (SEQUENCE[1] > 0).astype(np.float32)]),
     ("PoissonNLLLoss", {"full": True}, [SEQUENCE, np.abs(SEQUENCE) * 4]),
@@ -371,6 +379,13 @@ def test_losses(
     assert_agrees(ours, theirs, arrays, device)
 
 
+def test_triplets_of_any_distance(device: object) -> None:
+    options = {"distance_function": lambda a, b: ((a - b) ** 2).sum(-1), "swap": True}
+    ours = nn.TripletMarginWithDistanceLoss(**options)
+    theirs = torch.nn.TripletMarginWithDistanceLoss(**options)
+    assert_agrees(ours, theirs, list(SEQUENCE[:3]), device)
+
+
 def test_ctc_layer(device: object) -> None:
     ours, theirs = nn.CTCLoss(), torch.nn.CTCLoss()
     targets = np.array([[1, 2], [2, 2], [3, 1]])
@@ -387,3 +402,70 @@ def test_ctc_layer(device: object) -> None:
 def test_fold_layer(device: object) -> None:
     columns = inputs((2, 8, 12), -1, 1)
     assert_agrees(nn.Fold((4, 5), 2), torch.nn.Fold((4, 5), 2), [columns], device)
+
+
+def test_max_unpooling(device: object) -> None:
+    for name, array, size in (("1d", LINE, None), ("2d", IMAGE, (2, 4, 6, 5))):
+
+        def both(module: Any, x: Any, name: str = name, size: Any = size) -> Any:
+            pool = getattr(module, f"MaxPool{name}")(2, return_indices=True)
+            return getattr(module, f"MaxUnpool{name}")(2)(*pool(x), output_size=size)
+
+        assert_agrees(lambda x: both(nn, x), lambda x: both(torch.nn, x), [array], device)
+
+
+def test_parameter_dict() -> None:
+    ours = nn.ParameterDict({"a": vkml.ones(2), "b": nn.Parameter(vkml.zeros(3))})
+    ours["c"] = vkml.ones(1)
+    del ours["a"]
+    ours["b"] = vkml.ones(4)
+    assert (sorted(ours.keys()), len(ours), "a" in ours) == (["b", "c"], 2, False)
+    assert sorted(name for name, _ in ours.named_parameters()) == ["b", "c"]
+    assert [tuple(value.shape) for _, value in sorted(ours.items())] == [(4,), (1,)]
+    assert all(value.requires_grad for value in ours.values())
+    assert "(b): Parameter" in repr(ours)
+
+
+DROPOUTS = ["Dropout1d", "Dropout2d", "AlphaDropout", "FeatureAlphaDropout"]
+
+
+@pytest.mark.parametrize("name", DROPOUTS)
+def test_dropout_of_channels_and_with_moments_kept(name: str, device: object) -> None:
+    vkml.manual_seed(5)
+    axes = 1 if name == "Dropout1d" else 2
+    x = vkml.randn(40, 50, *(6,) * axes, device=device)
+    layer = getattr(nn, name)(0.3)
+    y = layer(x).cpu().numpy()
+    by_channel = y.reshape(40 * 50, -1)
+    changed = y != x.cpu().numpy()
+    if name.startswith("Dropout"):
+        dropped = (by_channel == 0).all(1)
+        np.testing.assert_allclose(
+            by_channel[~dropped], x.cpu().numpy().reshape(2000, -1)[~dropped] / 0.7, rtol=1e-5
+        )
+        assert abs(dropped.mean() - 0.3) < 0.04
+    else:
+        assert changed.all()  # everything is scaled
+        assert abs(y.mean()) < 0.05
+        assert abs(y.std() - 1) < 0.05
+        limit = -1.7580993408473766  # of SELU
+        lowest = np.isclose(by_channel, 0.7 * limit * (0.7 * (1 + 0.3 * limit**2)) ** -0.5)
+        share = lowest.all(1).mean() if name.startswith("Feature") else lowest.mean()
+        assert abs(share - 0.3) < 0.04
+    assert layer.eval()(x) is x
+    with pytest.raises(vkml.ArgumentError, match=f"{name}.* p is 2"):
+        getattr(nn, name)(2)
+
+
+def test_gumbel_softmax(device: object) -> None:
+    vkml.manual_seed(6)
+    logits = vkml.tensor([0.0, 1.0, 2.0], device=device, requires_grad=True)
+    many = logits.expand(6000, 3)
+    hard = nn.functional.gumbel_softmax(many, hard=True)
+    share = hard.detach().mean(0).cpu().numpy()
+    np.testing.assert_allclose(share, np.exp([0, 1, 2]) / np.exp([0, 1, 2]).sum(), atol=0.03)
+    assert hard.detach().sum(1).cpu().numpy() == pytest.approx(np.ones(6000), abs=1e-6)
+    (hard[:, 0].sum()).backward()
+    assert np.isfinite(logits.grad.cpu().numpy()).all()
+    soft = nn.functional.gumbel_softmax(many.detach(), tau=0.5, dim=0)
+    np.testing.assert_allclose(soft.sum(0).cpu().numpy(), np.ones(3), rtol=1e-4)

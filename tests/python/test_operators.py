@@ -19,6 +19,7 @@ from structural_cases import CASES, Case, conv2d_reference
 ELSEWHERE = {
     "test_activations.py": {"prelu"},
     "test_dlpack.py": {"from_dlpack"},
+    "test_jit.py": {"is_recording"},
     "test_array_api.py": {"promote_types", "result_type"},
     "test_keywords.py": {"allclose", "equal", "float_power", "mvlgamma", "polygamma", "rsub"},
     "test_context.py": {
@@ -96,6 +97,40 @@ def test_every_public_function_is_covered() -> None:
         text = (Path(__file__).parent / file).read_text()
         assert [name for name in names if f"vkml.{name}" not in text] == []
     assert public_functions() - covered == set()
+
+
+# Functions whose result does not change with small changes of a floating operand: integers, bools,
+# or new tensors.
+NAN_REDUCTIONS = {"nansum", "nanmean"}  # test_gradients_of_sums_without_nan
+WITHOUT_GRADIENT = NAN_REDUCTIONS | {
+    *("all", "any", "argmax", "argmin", "argsort", "argwhere", "bincount", "bucketize"),
+    *("count_nonzero", "eye", "histc", "histogram", "isin", "linspace", "logspace", "nonzero"),
+    *("one_hot", "searchsorted", "tril_indices", "triu_indices", "unique", "unique_consecutive"),
+}
+# Nodes that vkML puts into graphs by itself: parts of gradients, of assignment and of creation.
+INTERNAL = {"assign", "conv2d_input_gradient", "iota", "max_pool2d_indices", "view_update"}
+
+
+def test_every_function_of_floats_has_a_gradient_test() -> None:
+    """A new function has a case with a gradient, or is named above."""
+    tested = {case.name for case in CASES if case.gradient}
+    untested = {case.name for case in CASES} - tested
+    assert untested == WITHOUT_GRADIENT
+
+
+def test_every_operator_that_runs_is_registered() -> None:
+    """The registry of the record names whatever the cases leave in a graph."""
+    vkml.clear_coverage()
+    vkml.set_coverage(True)
+    try:
+        for case in CASES:
+            case.function(*tensors_of(case, vkml.cpu)).realize()
+        ran = {name for counts in vkml.coverage().values() for name in counts}
+    finally:
+        vkml.set_coverage(False)
+        vkml.clear_coverage()
+    assert {name for name in ran if name not in vkml.autograd.registry} <= INTERNAL
+    assert len(ran) > 60
 
 
 def is_documented(thing: object) -> bool:
@@ -271,6 +306,17 @@ def test_reductions_of_special_values(device: object) -> None:
         assert_ulps(x.sum(dim=1), sums, 2, "sum")
         logsumexp = np.array([np.nan, np.inf, -np.inf, np.inf, np.log(4), 1e38])
         assert_ulps(x.logsumexp(dim=1), logsumexp, 4, "logsumexp")
+
+
+def test_gradients_of_sums_without_nan(device: object) -> None:
+    """Elements that do not count have no gradient; differences of the reference are NaN there."""
+    array = np.array([[1.0, np.nan, 3.0], [np.nan, 5.0, 6.0]], dtype=np.float32)
+    counts = np.array([1.0, 1.0, 2.0])
+    for name, share in (("nansum", np.ones(3)), ("nanmean", 1 / counts)):
+        x = vkml.tensor(array, device=device, requires_grad=True)
+        getattr(vkml, name)(x, 0).backward(vkml.tensor([2.0, 3.0, 4.0], device=device))
+        expected = np.where(np.isnan(array), 0, np.array([2.0, 3.0, 4.0]) * share)
+        assert_ulps(x.grad, expected, 2, name)
 
 
 def test_bad_arguments_raise_before_anything_runs(device: object) -> None:

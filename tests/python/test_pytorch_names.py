@@ -7,6 +7,7 @@ import pytest
 import vkml
 from vkml import nn, optim
 from vkml.data import DataLoader, TensorDataset, random_split
+from vkml.nn.left_out import LEFT_OUT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -75,3 +76,14 @@ def test_arguments_are_pytorchs(ours, theirs):
 def test_there_is_something_to_compare():
     assert len(list(pairs())) > 80
     assert vkml.nn is nn
+
+
+def layers_of_pytorch():
+    names = {name for name, value in vars(torch.nn).items() if inspect.isclass(value)}
+    return {name for name in names if issubclass(getattr(torch.nn, name), torch.nn.Module)}
+
+
+def test_layers_are_there_or_left_out_for_a_reason():
+    missing = {name for name in layers_of_pytorch() if not hasattr(nn, name)}
+    assert missing == set(LEFT_OUT)
+    assert all(LEFT_OUT.values())

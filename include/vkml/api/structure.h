@@ -92,8 +92,11 @@ struct Unique {
   Tensor values, inverse, counts;
 };
 Unique unique(const Tensor& x);
+/// The same of the slices along an axis, in lexicographic order; inverse and counts are vectors.
+Unique unique(const Tensor& x, std::int64_t axis);
 /// The same for runs of equal neighbours, in their order; waits.
 Unique unique_consecutive(const Tensor& x);
+Unique unique_consecutive(const Tensor& x, std::int64_t axis);
 /// Occurrences, or sums of weights, of 0, 1, ... in a vector of non-negative integers; waits.
 Tensor bincount(const Tensor& x, const Tensor& weights = {}, std::int64_t least = 0);
 /// How many elements lie between neighbouring edges (the last bin holds its upper edge), or the sum

@@ -22,6 +22,7 @@ from vkml.nn.activation import (
     Sigmoid,
     SiLU,
     Softmax,
+    Softmax2d,
     Softmin,
     Softplus,
     Softshrink,
@@ -31,8 +32,15 @@ from vkml.nn.activation import (
     Threshold,
 )
 from vkml.nn.attention import MultiheadAttention
-from vkml.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
+from vkml.nn.containers import (
+    ModuleDict,
+    ModuleList,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
 from vkml.nn.convolution import Conv2d
+from vkml.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, FeatureAlphaDropout
 from vkml.nn.group_normalization import (
     GroupNorm,
     InstanceNorm1d,
@@ -71,6 +79,8 @@ from vkml.nn.pooling import (
     LPPool2d,
     MaxPool1d,
     MaxPool2d,
+    MaxUnpool1d,
+    MaxUnpool2d,
 )
 from vkml.nn.ranking_loss import (
     CosineEmbeddingLoss,
@@ -80,12 +90,14 @@ from vkml.nn.ranking_loss import (
     HingeEmbeddingLoss,
     KLDivLoss,
     MarginRankingLoss,
+    MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
     PairwiseDistance,
     PoissonNLLLoss,
     SoftMarginLoss,
     TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from vkml.nn.recurrent import (
     GRU,
@@ -108,10 +120,12 @@ from vkml.nn.resampling import (
     ReplicationPad1d,
     ReplicationPad2d,
     Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
     ZeroPad1d,
     ZeroPad2d,
 )
-from vkml.nn.shaping import Dropout, Flatten, Unflatten
+from vkml.nn.shaping import Flatten, Unflatten
 from vkml.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -140,6 +154,7 @@ __all__ = [
     "AdaptiveAvgPool2d",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
+    "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
     "BCELoss",
@@ -161,8 +176,11 @@ __all__ = [
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
+    "Dropout1d",
+    "Dropout2d",
     "Embedding",
     "EmbeddingBag",
+    "FeatureAlphaDropout",
     "Flatten",
     "Fold",
     "GRUCell",
@@ -192,10 +210,13 @@ __all__ = [
     "MarginRankingLoss",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
     "Mish",
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "MultiheadAttention",
@@ -203,6 +224,7 @@ __all__ = [
     "PReLU",
     "PairwiseDistance",
     "Parameter",
+    "ParameterDict",
     "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
@@ -222,6 +244,7 @@ __all__ = [
     "SmoothL1Loss",
     "SoftMarginLoss",
     "Softmax",
+    "Softmax2d",
     "Softmin",
     "Softplus",
     "Softshrink",
@@ -235,9 +258,12 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
     "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "ZeroPad1d",
     "ZeroPad2d",
     "functional",

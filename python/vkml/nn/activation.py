@@ -177,6 +177,14 @@ class Softmax(Module):
         return f"dim={self.dim}"
 
 
+class Softmax2d(Module):
+    """Softmax over the channels of (batch, channels, height, width), or no batch."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalises along the channels."""
+        return functional.softmax(input, -3)
+
+
 class LogSoftmax(Module):
     """The logarithm of softmax along `dim`, without overflow."""
 

@@ -197,3 +197,56 @@ class ParameterList(Module):
             f"({name}): Parameter of {p.dtype}, shape {tuple(p.shape)}"
             for name, p in self.named_parameters()
         )
+
+
+class ParameterDict(Module):
+    """Parameters by name, all registered. Plain tensors become parameters."""
+
+    def __init__(self, parameters: Mapping[str, Tensor] | None = None) -> None:
+        super().__init__()
+        self.update(parameters or {})
+
+    def update(self, parameters: Mapping[str, Tensor]) -> None:
+        """Adds or replaces parameters."""
+        for name, value in parameters.items():
+            self[name] = value
+
+    def __setitem__(self, name: str, value: Tensor) -> None:
+        parameter = value if isinstance(value, Parameter) else Parameter(value)
+        self._parameters.pop(name, None)
+        self.register_parameter(name, parameter)
+
+    def __getitem__(self, name: str) -> Parameter:
+        parameter = self._parameters[name]
+        assert parameter is not None  # none is registered
+        return parameter
+
+    def __delitem__(self, name: str) -> None:
+        del self._parameters[name]
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parameters
+
+    def keys(self) -> list[str]:
+        """The names, in the order of their registration."""
+        return list(self._parameters)
+
+    def values(self) -> list[Parameter]:
+        """The parameters."""
+        return [self[name] for name in self]
+
+    def items(self) -> list[tuple[str, Parameter]]:
+        """Names and parameters."""
+        return [(name, self[name]) for name in self]
+
+    def extra_repr(self) -> str:
+        """One line for each parameter."""
+        return "\n".join(
+            f"({name}): Parameter of {p.dtype}, shape {tuple(p.shape)}" for name, p in self.items()
+        )

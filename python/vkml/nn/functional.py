@@ -52,6 +52,14 @@ from vkml.nn.convolution_functions import (
     fold,
     unfold,
 )
+from vkml.nn.dropout_functions import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    feature_alpha_dropout,
+    gumbel_softmax,
+)
 from vkml.nn.loss_functions import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -82,6 +90,8 @@ from vkml.nn.pooling_functions import (
     lp_pool2d,
     max_pool1d,
     max_pool2d,
+    max_unpool1d,
+    max_unpool2d,
 )
 from vkml.nn.ranking_losses import (
     cosine_embedding_loss,
@@ -92,6 +102,7 @@ from vkml.nn.ranking_losses import (
     kl_div,
     margin_ranking_loss,
     multi_margin_loss,
+    multilabel_margin_loss,
     multilabel_soft_margin_loss,
     pairwise_distance,
     poisson_nll_loss,
@@ -112,6 +123,7 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "batch_norm",
@@ -129,15 +141,19 @@ __all__ = [
     "cross_entropy",
     "ctc_loss",
     "dropout",
+    "dropout1d",
+    "dropout2d",
     "elu",
     "embedding",
     "embedding_bag",
+    "feature_alpha_dropout",
     "fold",
     "gaussian_nll_loss",
     "geglu",
     "gelu",
     "glu",
     "group_norm",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -159,9 +175,12 @@ __all__ = [
     "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
+    "max_unpool1d",
+    "max_unpool2d",
     "mish",
     "mse_loss",
     "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
@@ -303,15 +322,3 @@ def embedding_bag(
         return total
     sizes = vkml.scatter_add(base[:, 0], 0, bag, counted)
     return total / sizes.clamp(min=1.0).unsqueeze(1)
-
-
-# Regularisation.
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zeroes each element with probability `p` and scales the others by 1 / (1 - p)."""
-    if not 0.0 <= p <= 1.0:
-        raise vkml.ArgumentError(f"[dropout] p is {p}. Pass a probability in [0, 1].")
-    if not training or p == 0.0:
-        return input
-    return vkml.dropout(input, p)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from vkml import Tensor
@@ -212,3 +213,33 @@ class AdaptiveMaxPool1d(_Pool):
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Maps (batch, channels, length) to (batch, channels, output_size)."""
         return functional.adaptive_max_pool1d(input, **self._settings())
+
+
+class MaxUnpool1d(_Pool):
+    """Maxima back at their places; arguments as `functional.max_unpool1d`."""
+
+    def __init__(
+        self, kernel_size: Single, stride: Single | None = None, padding: Single = 0
+    ) -> None:
+        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding)
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
+    ) -> Tensor:
+        """Maps maxima (batch, channels, windows) and their positions to (.., length)."""
+        return functional.max_unpool1d(input, indices, output_size=output_size, **self._settings())
+
+
+class MaxUnpool2d(_Pool):
+    """Maxima back at their places; arguments as `functional.max_unpool2d`."""
+
+    def __init__(
+        self, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0
+    ) -> None:
+        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding)
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
+    ) -> Tensor:
+        """Maps maxima (batch, channels, rows, columns) and positions to (.., height, width)."""
+        return functional.max_unpool2d(input, indices, output_size=output_size, **self._settings())

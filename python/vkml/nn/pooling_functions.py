@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import vkml
 from vkml import Tensor
@@ -304,3 +304,61 @@ def adaptive_max_pool1d(
     if input.ndim == 2:
         values, indices = values.squeeze(0), indices.squeeze(0)
     return (values, indices) if return_indices else values
+
+
+def _unpooled(
+    input: Tensor, indices: Tensor, sizes: list[tuple[int, int, int]], given: Sequence[int] | None
+) -> Tensor:
+    """Maxima back at their places; `sizes` has kernel, stride and padding of each axis."""
+    lead = input.shape[: input.ndim - len(sizes)]
+    extents = tuple(
+        (count - 1) * stride - 2 * padding + kernel
+        for count, (kernel, stride, padding) in zip(input.shape[len(lead) :], sizes, strict=True)
+    )
+    if given is not None:
+        extents = tuple(given)[-len(sizes) :]
+    count = 1
+    for extent in extents:
+        count *= extent
+    flat = vkml.zeros((*lead, count), dtype=input.dtype, device=input.device)
+    source, index = input.reshape(*lead, -1), indices.reshape(*lead, -1)
+    return flat.scatter(-1, index, source).reshape(*lead, *extents)
+
+
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: int | tuple[int],
+    stride: int | tuple[int] | None = None,
+    padding: int | tuple[int] = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Undoes `max_pool1d` but for what was not a maximum, which is 0.
+
+    Args:
+        input: Maxima, shape (batch, channels, windows), or no batch.
+        indices: Their positions, as `max_pool1d(return_indices=True)` gives them.
+        kernel_size: The window that they came from.
+        stride: Its step; the kernel size if None.
+        padding: What was added at both ends.
+        output_size: The length of the result, where several would give as many windows.
+    """
+    kernel = as_single(kernel_size)
+    step = kernel if stride is None else as_single(stride)
+    added = as_single(padding)
+    return _unpooled(input, indices, [(kernel, step, added)], output_size)
+
+
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: IntOrPair,
+    stride: IntOrPair | None = None,
+    padding: IntOrPair = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """`max_unpool1d` of images (batch, channels, height, width), or no batch."""
+    kernel = as_pair(kernel_size)
+    step = kernel if stride is None else as_pair(stride)
+    added = as_pair(padding)
+    return _unpooled(input, indices, list(zip(kernel, step, added, strict=True)), output_size)

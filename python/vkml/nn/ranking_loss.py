@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from vkml import Tensor
@@ -94,6 +95,39 @@ class TripletMarginLoss(_Settings):
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Compares vectors (batch, width)."""
         return functional.triplet_margin_loss(anchor, positive, negative, **self._settings())
+
+
+class TripletMarginWithDistanceLoss(_Settings):
+    """`TripletMarginLoss` of any distance; as `functional.triplet_margin_with_distance_loss`."""
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(
+            distance_function=distance_function, margin=margin, swap=swap, reduction=reduction
+        )
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Compares what the distance takes."""
+        return functional.triplet_margin_with_distance_loss(
+            anchor, positive, negative, **self._settings()
+        )
+
+
+class MultiLabelMarginLoss(_Settings):
+    """Scores of other classes near any target's; as `functional.multilabel_margin_loss`."""
+
+    def __init__(self, *, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compares scores (batch, classes) with class numbers up to the first -1."""
+        return functional.multilabel_margin_loss(input, target, **self._settings())
 
 
 class MultiMarginLoss(_Settings):

@@ -177,6 +177,26 @@ def multi_margin_loss(
     return reduce_loss(loss, reduction, "multi_margin_loss")
 
 
+def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """The mean over classes of max(0, 1 - score of a target + score), for every target.
+
+    Args:
+        input: Scores, shape (batch, classes) or (classes,).
+        target: Class numbers in the shape of `input`, up to the first -1.
+        reduction: `mean`, `sum` or `none`.
+    """
+    check_same_shape(input, target, "multilabel_margin_loss")
+    classes = input.shape[-1]
+    counts = (target >= 0).to(vkml.int32).cumprod(-1) > 0
+    index = vkml.where(counts, target, 0)
+    number = vkml.arange(classes, device=input.device)
+    is_own = ((index.unsqueeze(-1) == number) & counts.unsqueeze(-1)).any(-2, keepdim=True)
+    own = vkml.gather(input, input.ndim - 1, index).unsqueeze(-1)
+    loss = (1 - own + input.unsqueeze(-2)).relu()
+    loss = vkml.where(counts.unsqueeze(-1) & ~is_own, loss, 0.0).sum((-2, -1)) / classes
+    return reduce_loss(loss, reduction, "multilabel_margin_loss")
+
+
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:

@@ -44,6 +44,28 @@ class Upsample(Module):
         return f"{target}, mode={self.mode!r}"
 
 
+class UpsamplingNearest2d(Upsample):
+    """`Upsample` of images by their nearest pixels."""
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """`Upsample` of images by bilinear interpolation between corners that stay in place."""
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
 class PixelShuffle(Module):
     """Channels as pixels; arguments as `functional.pixel_shuffle`."""
 

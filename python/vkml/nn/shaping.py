@@ -1,12 +1,10 @@
-"""Layers that change shape or drop elements: Flatten, Unflatten, Dropout."""
+"""Layers that change shape: Flatten, Unflatten."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import vkml
 from vkml import Tensor
-from vkml.nn import functional
 from vkml.nn.module import Module
 
 
@@ -44,22 +42,3 @@ class Unflatten(Module):
     def extra_repr(self) -> str:
         """The constructor's arguments."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
-
-class Dropout(Module):
-    """Zeroes elements with probability `p` in training, and scales the others by 1 / (1 - p)."""
-
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise vkml.ArgumentError(f"[Dropout] p is {p}. Pass a probability in [0, 1].")
-        self.p = p
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Returns `input` itself in evaluation."""
-        return functional.dropout(input, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        """The constructor's argument."""
-        return f"p={self.p}, inplace={self.inplace}"

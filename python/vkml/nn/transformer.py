@@ -10,10 +10,10 @@ from vkml import Tensor
 from vkml.nn import functional, init
 from vkml.nn.attention import MultiheadAttention
 from vkml.nn.containers import ModuleList
+from vkml.nn.dropout import Dropout
 from vkml.nn.linear import Linear
 from vkml.nn.module import Module
 from vkml.nn.normalization import LayerNorm
-from vkml.nn.shaping import Dropout
 
 Activation = Callable[[Tensor], Tensor]
 
