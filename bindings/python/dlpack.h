@@ -45,9 +45,10 @@ inline DType dtype_of(const char* op, const ElementType& type) {
   for (const TypeRow& row : kTypes) {
     if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
   }
-  throw DTypeError(fmt::format("[{}] elements of type code {} with {} bits and {} lanes have no vkML "
-                               "dtype. Convert the array first: a.astype(\"float32\")",
-                               op, type.code, type.bits, type.lanes));
+  throw DTypeError(
+      fmt::format("[{}] elements of type code {} with {} bits and {} lanes have no vkML "
+                  "dtype. Convert the array first: a.astype(\"float32\")",
+                  op, type.code, type.bits, type.lanes));
 }
 
 struct Array {

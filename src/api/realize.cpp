@@ -11,9 +11,8 @@ void realize_by_device(std::span<const graph::NodePtr> roots,
   while (!waiting.empty()) {
     const Device device = waiting[0]->device();
     const auto others =
-        std::stable_partition(waiting.begin(), waiting.end(), [&](const graph::NodePtr& node) {
-          return node->device() == device;
-        });
+        std::stable_partition(waiting.begin(), waiting.end(),
+                              [&](const graph::NodePtr& node) { return node->device() == device; });
     dispatch::realize(std::span(waiting.begin(), others), options);
     waiting.erase(waiting.begin(), others);
   }

@@ -8,8 +8,8 @@
 
 namespace vkml {
 
-/// Realises the roots, one graph for each device: values and gradients cross devices by copies, which
-/// are leaves of the other device's graph.
+/// Realises the roots, one graph for each device: values and gradients cross devices by copies,
+/// which are leaves of the other device's graph.
 void realize_by_device(std::span<const graph::NodePtr> roots,
                        const dispatch::RealizeOptions& options = {});
 

@@ -140,7 +140,8 @@ class Tensor {
 
   /// Shows another value from now on, which may have another dtype or device. Values recorded
   /// before keep the old one; a leaf stays a leaf, with the gradients that they still bring, and
-  /// drops a gradient of another dtype or device. Throws ShapeError, and AutogradError for what an operator recorded; nothing has changed then.
+  /// drops a gradient of another dtype or device. Throws ShapeError, and AutogradError for what an
+  /// operator recorded; nothing has changed then.
   Tensor& set_data(const Tensor& value);
 
   /// A view, with Python's meaning of every part. Throws IndexError.

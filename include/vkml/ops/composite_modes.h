@@ -3,7 +3,8 @@
 
 namespace vkml::graph {
 
-/// Between two elements of a sorted axis: linearly, the lower, the higher, their middle, the nearest.
+/// Between two elements of a sorted axis: linearly, the lower, the higher, their middle, the
+/// nearest.
 enum class Interpolation { kLinear, kLower, kHigher, kMidpoint, kNearest };
 
 /// Padding from the tensor itself: mirrored at its edge, its edge repeated, its other end.

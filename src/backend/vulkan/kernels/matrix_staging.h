@@ -3,8 +3,8 @@
 // A step's tile lies there as rows of 16-byte vectors, eight 16-bit elements each, in the direction
 // in which memory is dense; each row is padded by one vector, so that the rows of a matrix fall
 // into different banks. What memory holds in whole vectors is read so, the rest (images under the
-// windows of a convolution) element by element. f32 is cut on its way into parts: bf16 values that add up to it. Each part
-// has a tile of its own.
+// windows of a convolution) element by element. f32 is cut on its way into parts: bf16 values that
+// add up to it. Each part has a tile of its own.
 #pragma once
 
 #include <vector>

@@ -112,8 +112,9 @@ Value signed_or_float_less(Value a, Value b) {
   return spirv::is_float(a.type) ? less(a, b) : signed_less(a, b);
 }
 
-/// `a_wins` ? a : b, and b when b is NaN. Without that test on the bits, drivers that do not promise
-/// to keep NaN turn the comparison and the selection into a minimum or maximum that prefers numbers.
+/// `a_wins` ? a : b, and b when b is NaN. Without that test on the bits, drivers that do not
+/// promise to keep NaN turn the comparison and the selection into a minimum or maximum that prefers
+/// numbers.
 Value pick_extreme(Shader& shader, Value a_wins, Value a, Value b) {
   if (spirv::is_float(a.type) && !(is_f32(a) && shader.traits().keeps_special_values)) {
     a_wins = logical_and(a_wins, logical_not(is_nan(b)));
