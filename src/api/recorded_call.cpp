@@ -294,7 +294,7 @@ void Replay::publish(const Found& found, const dispatch::StepBindings& bound) {
       old->mark_changed();
       continue;
     }
-    found.gradients[i]->set(std::make_shared<Slot>(leaf_of(value, found, bound)));
+    found.gradients[i]->set(make_slot(leaf_of(value, found, bound)));
   }
   for (std::size_t i = 0; i < adopted.size(); ++i) {
     adopted[i]->substitute(

@@ -36,12 +36,13 @@ Tensor::Tensor(std::int64_t value) : Tensor(graph::weak_scalar(value, default_de
 Tensor::Tensor(int value) : Tensor(static_cast<std::int64_t>(value)) {}
 Tensor::Tensor(bool value) : Tensor(graph::weak_scalar(value, default_device())) {}
 
+Tensor::Tensor(Value&& value) : slot_(make_slot(std::move(value).take())) {}
 Tensor::Tensor(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
-Tensor::Tensor(const Value& value) : slot_(std::make_shared<Slot>(value.node())) {}
+Tensor::Tensor(const Value& value) : slot_(make_slot(value.node())) {}
 
 Value Tensor::value() const {
   if (!slot_) throw ArgumentError("an undefined tensor was used: it was never given a value");
-  return Value(slot_->node());
+  return Value(node_of(slot_));
 }
 
 Tensor Tensor::from_host(std::span<const std::byte> bytes, const Extents& extents, DType dtype,
