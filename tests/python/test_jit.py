@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -659,6 +660,33 @@ def test_a_function_without_tensors_and_a_bad_argument():
         vkml.jit(3)
     step = vkml.jit(test_a_function_without_tensors_and_a_bad_argument)
     assert step.__name__ == "test_a_function_without_tensors_and_a_bad_argument"
+
+
+def test_a_model_that_holds_its_recorded_step_is_collected():
+    class Trainer:
+        def __init__(self):
+            self.model = nn.Linear(2, 2)
+            self.step = vkml.jit(self.forward)
+
+        def forward(self, x):
+            return self.model(x).detach()
+
+    trainer = Trainer()
+    trainer.step(vkml.ones(1, 2))
+    dead = weakref.ref(trainer.model)
+    del trainer
+    gc.collect()
+    assert dead() is None
+
+
+def test_functions_of_functions_inside():
+    def function(x):
+        return (x * x * x).sum()
+
+    step = vkml.jit(lambda x: vkml.func.grad(function)(x))
+    for value in (1.0, 2.0):
+        assert step(vkml.full((2,), value)).tolist() == [3 * value * value] * 2
+    assert step.recording_count == 1
 
 
 def test_forgetting_recordings():
