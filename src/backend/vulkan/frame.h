@@ -66,7 +66,8 @@ class Frame {
   std::uint32_t max_sets_ = 0, max_descriptors_ = 0;
 };
 
-/// Frames in flight and frames to use again. One that a recording holds is not given to others. Used under the device's lock.
+/// Frames in flight and frames to use again. One that a recording holds is not given to others.
+/// Used under the device's lock.
 class FramePool {
  public:
   FramePool(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> control);
