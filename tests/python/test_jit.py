@@ -526,6 +526,15 @@ def test_a_schedule_inside_is_an_error():
     assert optimizer.param_groups[0]["lr"] == 1.0
 
 
+def test_making_a_leaf_inside_is_an_error_that_changes_nothing():
+    tensor = vkml.ones(2)
+    with pytest.raises(vkml.ArgumentError, match="Do it outside"):
+        vkml.jit(lambda: tensor.requires_grad_())()
+    assert not tensor.requires_grad
+    assert tensor.grad is None
+    assert tensor.requires_grad_().requires_grad
+
+
 def test_seeding_inside_is_an_error():
     with pytest.raises(vkml.ArgumentError, match="Seed it outside"):
         vkml.jit(lambda: vkml.manual_seed(0))()
