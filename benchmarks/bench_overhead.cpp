@@ -61,6 +61,59 @@ void realize_cached_chain(benchmark::State& state, Device device) {
   report_per_node(state);
 }
 
+/// A perceptron of three layers of four, and its step of Adam: about 200 nodes over few elements,
+/// so that what is timed is the host.
+class TinyStep {
+ public:
+  explicit TinyStep(Device device) : x_(normal({2, 4}, device)) {
+    for (int layer = 0; layer < kLayers; ++layer) {
+      weights_.push_back(normal({4, 4}, device).requires_grad_());
+      means_.push_back(normal({4, 4}, device));
+      squares_.push_back(square(normal({4, 4}, device)).realize());
+    }
+  }
+
+  Tensor operator()() {
+    for (Tensor& weight : weights_) weight.set_grad({});
+    Tensor y = x_;
+    for (const Tensor& weight : weights_) y = tanh(matmul(y, weight));
+    const Tensor loss = mean(square(y));
+    loss.backward();
+    const NoGrad scope;
+    std::vector<Tensor> changed;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      const Tensor gradient = weights_[i].grad();
+      means_[i].assign_(means_[i] * 0.9 + gradient * 0.1);
+      squares_[i].assign_(squares_[i] * 0.999 + gradient * gradient * 0.001);
+      weights_[i].assign_(weights_[i] - means_[i] * 0.001 / (sqrt(squares_[i]) * 1.1 + 1e-8));
+      for (const Tensor& tensor : {means_[i], squares_[i], weights_[i]}) changed.push_back(tensor);
+    }
+    realize(changed);
+    return loss;
+  }
+
+ private:
+  static constexpr int kLayers = 6;
+  Tensor x_;
+  std::vector<Tensor> weights_, means_, squares_;
+};
+
+// Recording the step, finding its two plans, running them.
+void step_cached(benchmark::State& state, Device device) {
+  TinyStep step(device);
+  for (auto _ : state) step();
+  synchronize(device);
+}
+
+// Replaying it.
+void step_recorded(benchmark::State& state, Device device) {
+  TinyStep step(device);
+  const JitFunction recorded =
+      jit([&](std::span<const Tensor>) { return std::vector<Tensor>{step()}; });
+  for (auto _ : state) recorded({});
+  synchronize(device);
+}
+
 }  // namespace
 
 void register_overhead(Device device) {
@@ -71,6 +124,10 @@ void register_overhead(Device device) {
       ->UseRealTime();
   benchmark::RegisterBenchmark(name_on("realize_cached_chain_1000", device).c_str(),
                                realize_cached_chain, device)
+      ->UseRealTime();
+  benchmark::RegisterBenchmark(name_on("step_cached", device).c_str(), step_cached, device)
+      ->UseRealTime();
+  benchmark::RegisterBenchmark(name_on("step_recorded", device).c_str(), step_recorded, device)
       ->UseRealTime();
 }
 

@@ -88,8 +88,16 @@ class ReplayTable {
     return results;
   }
 
+  void visit(const Visit& visit) const {
+    for (const std::shared_ptr<Entry>& entry : entries_) {
+      entry->signature.visit(visit);
+      entry->guards->visit(visit);
+      entry->numbers->visit(visit);
+      entry->results.visit(visit);
+    }
+  }
   std::size_t size() const { return entries_.size(); }
-  void clear() { entries_.clear(); }
+  void clear() { const std::vector<std::shared_ptr<Entry>> dropped = std::exchange(entries_, {}); }
 
  private:
   static constexpr std::size_t kMaxEntries = 32;
@@ -138,6 +146,29 @@ class ReplayTable {
   std::vector<std::shared_ptr<Entry>> entries_;
 };
 
+// A model may hold the function that was recorded with it: the garbage collector must see the
+// cycle.
+
+// Py_VISIT knows its parameters by name.
+int traverse_table(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  int stopped = 0;
+  nb::inst_ptr<ReplayTable>(self)->visit([&](nb::handle object) {
+    if (stopped == 0 && object.is_valid()) stopped = visit(object.ptr(), arg);
+  });
+  return stopped;
+}
+
+int clear_table(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<ReplayTable>(self)->clear();
+  return 0;
+}
+
+PyType_Slot kTableSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_table)},
+                             {Py_tp_clear, reinterpret_cast<void*>(&clear_table)},
+                             {0, nullptr}};
+
 /// A CallRecording that Python ends.
 struct Recorder {
   std::unique_ptr<CallRecording> recording;
@@ -181,7 +212,7 @@ void bind_jit(nb::module_& m) {
         self.recording.reset();
       });
 
-  nb::class_<ReplayTable>(m, "_ReplayTable")
+  nb::class_<ReplayTable>(m, "_ReplayTable", nb::type_slots(kTableSlots))
       .def(nb::init<>())
       .def("replay", &ReplayTable::replay)
       .def("reason", &ReplayTable::reason)

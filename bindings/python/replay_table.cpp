@@ -200,7 +200,17 @@ std::string Signature::difference(const Signature& other) const {
   return "the arguments changed";
 }
 
+void Signature::visit(const Visit& visit) const {
+  for (const Token& token : tokens_) visit(token.value);
+}
+
 // --- guards
+
+void Guards::visit(const Visit& visit) const {
+  for (const Guard& guard : guards_) {
+    for (const nb::object* object : {&guard.container, &guard.key, &guard.value}) visit(*object);
+  }
+}
 
 void Guards::add_item(nb::object container, nb::object key, nb::object value,
                       std::string description) {
@@ -405,7 +415,24 @@ void NumberProgram::write_back(const std::vector<Number>& numbers) const {
   }
 }
 
+void NumberProgram::visit(const Visit& visit) const {
+  for (const Instruction& instruction : code_) {
+    visit(instruction.container);
+    visit(instruction.key);
+  }
+  for (const Write& write : writes_) {
+    visit(write.container);
+    visit(write.key);
+  }
+}
+
 // --- results
+
+void ResultShape::visit(const Visit& visit) const {
+  visit(value_);
+  for (const nb::object& key : keys_) visit(key);
+  for (const ResultShape& item : items_) item.visit(visit);
+}
 
 ResultShape::ResultShape(nb::handle result, std::vector<Tensor>& tensors) {
   if (nb::isinstance<Tensor>(result)) {

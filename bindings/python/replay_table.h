@@ -3,12 +3,16 @@
 // without running Python code, at each replay.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "common.h"
 
 namespace vkml::python {
+
+/// Shows the garbage collector one Python object.
+using Visit = std::function<void(nb::handle)>;
 
 /// The arguments of a call: nested lists, tuples and dictionaries of tensors and of other values.
 /// Tensors are told apart by shape, strides, dtype and device; numbers, strings, booleans and None
@@ -25,6 +29,7 @@ class Signature {
   std::string difference(const Signature& other) const;
   /// Forgets the tensors: a table of signatures keeps none alive.
   void forget_tensors() { tensors_.clear(); }
+  void visit(const Visit& visit) const;
 
  private:
   enum class Kind : std::uint8_t { kList, kTuple, kDict, kKey, kTensor, kValue, kObject };
@@ -61,6 +66,7 @@ class Guards {
   void drop_changed();
   /// What has changed, empty when nothing has.
   std::string failure() const;
+  void visit(const Visit& visit) const;
 
  private:
   enum class Kind : std::uint8_t { kItem, kAttribute, kLength };
@@ -95,6 +101,7 @@ class NumberProgram {
   /// Computes all numbers; what stops the replay, empty when nothing does.
   std::string evaluate(std::vector<Number>& numbers) const;
   void write_back(const std::vector<Number>& numbers) const;
+  void visit(const Visit& visit) const;
 
  private:
   enum class Code : std::uint8_t { kConstant, kInput, kAdd, kSub, kMul, kDiv, kPow, kNeg, kAbs };
@@ -125,6 +132,7 @@ class ResultShape {
   /// Collects the tensors of a result.
   ResultShape(nb::handle result, std::vector<Tensor>& tensors);
   nb::object build(const std::vector<nb::object>& tensors) const;
+  void visit(const Visit& visit) const;
 
  private:
   enum class Kind : std::uint8_t { kTensor, kTuple, kList, kDict, kNamedTuple, kConstant };

@@ -67,7 +67,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
       if (!sink) continue;
       rollback.remember(sink);
       sink->accumulate(leaf_gradient);
-      roots.push_back(sink->current()->node());
+      roots.push_back(node_of(sink->current()));
     }
     roots.insert(roots.end(), assigned.sharing.begin(), assigned.sharing.end());
     realize_by_device(roots, {.keep_for_backward = retain});

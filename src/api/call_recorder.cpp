@@ -80,6 +80,7 @@ void CallRecorder::capture(const std::shared_ptr<Slot>& slot) {
       recording_.give_block(node->device(), node->storage()->bytes(), is_exclusive(node));
   CapturedSlot captured;
   captured.slot = slot;
+  captured.gradient = slot->gradient();
   captured.block = recording_.block_of(*block);
   const NodePtr stand_in =
       graph::make_leaf(std::move(block), 0, node->shape(), node->dtype(), flags);
@@ -122,6 +123,7 @@ void CallRecorder::restore() {
   RecordingMark::set(0);
   for (const CapturedSlot& captured : slots_) {
     if (captured.slot->changes() != captured.changes) captured.slot->mark_changed();
+    captured.slot->set_gradient(captured.gradient);
     captured.slot->substitute(captured.initial);
   }
   for (const CapturedGradient& captured : gradients_) captured.gradient->set(captured.initial);

@@ -49,6 +49,7 @@ class CallRecorder {
   struct CapturedSlot {
     std::shared_ptr<Slot> slot;
     graph::NodePtr initial;
+    std::shared_ptr<LeafGradient> gradient;  // of a leaf
     dispatch::BlockId block = -1;
     std::uint64_t changes = 0;  // of the slot, when it was captured
     SlotSource source;

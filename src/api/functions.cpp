@@ -28,8 +28,10 @@ template <typename... Operands>
 Tensor apply(ops::Row row, const Operands&... operands) {
   std::array<Value, sizeof...(Operands)> values{operands.value()...};
   const Device device = device_of(values);
-  for (Value& value : values) value = on_device(value, device);
-  return record(ops::apply_elementwise(row, values));
+  for (Value& value : values) {
+    if (is_number_elsewhere(value, device)) value = graph::scalar_on(value, device);
+  }
+  return record(ops::apply_elementwise_taking(row, values));
 }
 
 Device chosen(const std::optional<Device>& device) { return device.value_or(default_device()); }

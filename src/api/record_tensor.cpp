@@ -7,9 +7,13 @@
 namespace vkml {
 namespace {
 
-Tensor finish(Tensor tensor, const graph::Value& value) {
+/// Whether a value is to be computed when the chain below it has this depth.
+bool is_too_deep(const graph::Value& value) {
   const std::uint32_t limit = depth_limit();
-  const bool too_deep = limit != 0 && value->depth() > limit && !value->requires_grad();
+  return limit != 0 && value->depth() > limit && !value->requires_grad();
+}
+
+Tensor finish(Tensor tensor, bool too_deep) {
   if (is_eager() || too_deep) tensor.realize();
   // A failure belongs to the operator that caused it, on devices that run ahead of the host too.
   if (is_eager()) tensor.memory().storage->wait();
@@ -24,16 +28,21 @@ std::vector<graph::Value> values_of(std::span<const Tensor> tensors) {
   return values;
 }
 
-graph::Value on_device(const graph::Value& value, Device device) {
-  const bool is_number = value->family() == graph::Family::kScalar && value->is_weak();
-  if (!is_number || value.device() == device) return value;
-  return graph::scalar_on(value, device);
+bool is_number_elsewhere(const graph::Value& value, Device device) {
+  return value->family() == graph::Family::kScalar && value->is_weak() && value.device() != device;
 }
 
-Tensor record(const graph::Value& value) { return finish(Tensor(value), value); }
+graph::Value on_device(const graph::Value& value, Device device) {
+  return is_number_elsewhere(value, device) ? graph::scalar_on(value, device) : value;
+}
+
+Tensor record(graph::Value value) {
+  const bool too_deep = is_too_deep(value);
+  return finish(Tensor(std::move(value)), too_deep);
+}
 
 Tensor record_view(const graph::Value& value, const Tensor& base, const graph::Value& base_value) {
-  return finish(Tensor(make_view_slot(value, base.slot(), base_value.node())), value);
+  return finish(Tensor(make_view_slot(value, base.slot(), base_value.node())), is_too_deep(value));
 }
 
 }  // namespace vkml

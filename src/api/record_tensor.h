@@ -11,7 +11,7 @@ namespace vkml {
 
 /// Wraps the value; computes it at once in eager mode, or when the chain below it has grown too
 /// long.
-Tensor record(const graph::Value& value);
+Tensor record(graph::Value value);
 /// The same for a view of `base`: assigning through it changes the base.
 Tensor record_view(const graph::Value& value, const Tensor& base, const graph::Value& base_value);
 
@@ -26,5 +26,7 @@ std::vector<graph::Value> values_of(std::span<const Tensor> tensors);
 
 /// A number takes the device of the tensor it meets.
 graph::Value on_device(const graph::Value& value, Device device);
+/// Whether it must do so to get there.
+bool is_number_elsewhere(const graph::Value& value, Device device);
 
 }  // namespace vkml

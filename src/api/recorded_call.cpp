@@ -294,7 +294,7 @@ void Replay::publish(const Found& found, const dispatch::StepBindings& bound) {
       old->mark_changed();
       continue;
     }
-    found.gradients[i]->set(std::make_shared<Slot>(leaf_of(value, found, bound)));
+    found.gradients[i]->set(make_slot(leaf_of(value, found, bound)));
   }
   for (std::size_t i = 0; i < adopted.size(); ++i) {
     adopted[i]->substitute(
@@ -342,6 +342,7 @@ class Summary {
 
   std::shared_ptr<Replay> make() {
     check_results();
+    check_leaves();
     compute_what_stays();
     describe_sources();
     describe_gradients();
@@ -365,6 +366,15 @@ class Summary {
           "Call "
           "backward() inside the recorded function, return detach() of it, or call under no_grad",
           value.shape().to_string(), value->op().name));
+    }
+  }
+
+  void check_leaves() const {
+    for (const CallRecorder::CapturedSlot& captured : recorder_.slots()) {
+      if (captured.slot->gradient() == captured.gradient) continue;
+      throw ArgumentError(
+          "[jit] the function changes whether a tensor that was there before requires a gradient "
+          "(requires_grad_(), setting data), which a replay cannot. Do it outside");
     }
   }
 

@@ -9,6 +9,7 @@
 #include "call_recorder.h"
 #include "transfer.h"
 #include "vkml/core/error.h"
+#include "vkml/core/pool_allocator.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml {
@@ -26,7 +27,7 @@ void LeafGradient::capture(bool reads) {
 void LeafGradient::belong_to(DType dtype, Device device) {
   const std::scoped_lock lock(mutex_);
   if (gradient_) {
-    const NodePtr held = gradient_->node();
+    const NodePtr held = node_of(gradient_);
     if (held->dtype() != dtype || held->device() != device) gradient_ = nullptr;
   }
   dtype_ = dtype;
@@ -40,8 +41,8 @@ void LeafGradient::accumulate(const Value& given) {
   if (gradient.device() != device_) gradient = transfer(gradient, device_);
   // A gradient has its leaf's own layout, so that it can be written to.
   const Value sum =
-      gradient_ ? graph::add(Value(gradient_->node()), gradient) : graph::contiguous(gradient);
-  gradient_ = std::make_shared<Slot>(sum.node());
+      gradient_ ? graph::add(Value(node_of(gradient_)), gradient) : graph::contiguous(gradient);
+  gradient_ = make_slot(sum.node());
 }
 
 std::shared_ptr<Slot> LeafGradient::current() {
@@ -108,7 +109,7 @@ void Slot::refresh() {
   const std::uint64_t version = base_->version();
   if (version != base_version_) {
     base_version_ = version;
-    show(node_for(replay(steps_, Value(base_->node()))));
+    show(node_for(replay(steps_, Value(node_of(base_)))));
   }
   // A detached tensor whose base nobody else can reach is a tensor of its own.
   if (base_.use_count() == 1 && !base_->base_ && shows_all()) {
@@ -134,17 +135,14 @@ std::uint64_t Slot::changes() {
   return version_;
 }
 
-void Slot::capture() {
-  if (!mark_.needs_capture()) return;
-  CallRecorder::current().capture(shared_from_this());
-  mark_.set_captured();
+void Slot::capture(const std::shared_ptr<Slot>& slot) {
+  if (!slot->mark_.needs_capture()) return;
+  CallRecorder::current().capture(slot);
+  slot->mark_.set_captured();
 }
 
-NodePtr Slot::node() {
-  capture();
-  const std::scoped_lock lock(mutex_);
-  refresh();
-  return node_;
+std::shared_ptr<Slot> make_slot(NodePtr node) {
+  return std::allocate_shared<Slot>(PoolAllocator<Slot>(), std::move(node));
 }
 
 std::uint64_t Slot::version() {
@@ -154,7 +152,6 @@ std::uint64_t Slot::version() {
 }
 
 void Slot::leave_base(NodePtr node) {
-  capture();
   const std::scoped_lock lock(mutex_);
   base_.reset();
   steps_.clear();
@@ -176,7 +173,6 @@ void check_shows_elements_once(const Shape& view) {
 }  // namespace
 
 void Slot::rebind(const Value& value) {
-  capture();
   const std::scoped_lock lock(mutex_);
   refresh();
   if (!base_) {
@@ -189,13 +185,14 @@ void Slot::rebind(const Value& value) {
     return;
   }
   // Neither a leaf's gradient nor what a detached tensor is given may cross into the base.
+  capture(base_);
   const Value written = gradient_ || crosses_detach() ? graph::detach(value) : value;
   std::optional<graph::GradientMode> mode;
   if (crosses_detach() && root().gradient_) mode.emplace(false);
   if (shows_all()) {
     base_->rebind(written);
   } else {
-    const Value dense = graph::contiguous(Value(base_->node()));
+    const Value dense = graph::contiguous(Value(node_of(base_)));
     const Value window = replay(steps_, dense);
     check_shows_elements_once(window.shape());
     base_->rebind(graph::view_update(dense, written, graph::window_between(dense, window)));
@@ -208,10 +205,10 @@ std::shared_ptr<Slot> make_view_slot(const Value& view, const std::shared_ptr<Sl
   std::vector<ViewStep> steps;
   const graph::Node* node = view.node().get();
   while (node != base_node.get()) {
-    if (node->family() != Family::kView) return std::make_shared<Slot>(view.node());
+    if (node->family() != Family::kView) return make_slot(view.node());
     const auto extents = node->shape().extents();
     steps.push_back({&node->op(), node->attributes(), {extents.begin(), extents.end()}});
-    if (node->sources().empty()) return std::make_shared<Slot>(view.node());
+    if (node->sources().empty()) return make_slot(view.node());
     node = node->source(0).get();
   }
   if (steps.empty()) return base;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "slot_lock.h"
 #include "vkml/graph/value.h"
 
 namespace vkml {
@@ -57,7 +58,7 @@ struct ViewStep {
   std::vector<std::int64_t> extents;
 };
 
-class Slot : public std::enable_shared_from_this<Slot> {
+class Slot {
  public:
   explicit Slot(graph::NodePtr node);
   /// A view of `base`, reached by `steps`.
@@ -66,8 +67,15 @@ class Slot : public std::enable_shared_from_this<Slot> {
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
 
-  /// The node shown now; a view of a tensor that has changed since is taken again.
-  graph::NodePtr node();
+  /// The node shown now; a view of a tensor that has changed since is taken again. For users:
+  /// node_of().
+  graph::NodePtr node() {
+    const std::scoped_lock lock(mutex_);
+    if (base_) refresh();
+    return node_;
+  }
+  /// While this thread records, lets it know of a slot that was there before.
+  static void capture(const std::shared_ptr<Slot>& slot);
   std::uint64_t version();
   /// Shows another value. Of a view: the base gets a value with this window replaced. A leaf stays
   /// a leaf. Throws AutogradError where a leaf would get a history, ArgumentError for a view that
@@ -96,8 +104,6 @@ class Slot : public std::enable_shared_from_this<Slot> {
   }
 
  private:
-  /// While this thread records, lets it know of a tensor that was there before.
-  void capture();
   void refresh();
   /// Whether the whole base is shown: a detached alias.
   bool shows_all() const;
@@ -107,7 +113,7 @@ class Slot : public std::enable_shared_from_this<Slot> {
   graph::NodePtr node_for(const graph::Value& value) const;
 
   RecordingMark mark_;
-  std::recursive_mutex mutex_;
+  SlotLock mutex_;
   graph::NodePtr node_;
   std::uint64_t version_ = 0;
   std::shared_ptr<Slot> base_;
@@ -115,6 +121,15 @@ class Slot : public std::enable_shared_from_this<Slot> {
   std::uint64_t base_version_ = 0;
   std::shared_ptr<LeafGradient> gradient_;
 };
+
+/// The node that a slot shows now.
+inline graph::NodePtr node_of(const std::shared_ptr<Slot>& slot) {
+  if (RecordingMark::current() != 0) Slot::capture(slot);
+  return slot->node();
+}
+
+/// Makes the slot of a new tensor.
+std::shared_ptr<Slot> make_slot(graph::NodePtr node);
 
 /// Links a freshly recorded view to the slot it was taken of, where it is one.
 std::shared_ptr<Slot> make_view_slot(const graph::Value& view, const std::shared_ptr<Slot>& base,

@@ -37,12 +37,13 @@ Tensor::Tensor(std::int64_t value) : Tensor(graph::weak_scalar(value, default_de
 Tensor::Tensor(int value) : Tensor(static_cast<std::int64_t>(value)) {}
 Tensor::Tensor(bool value) : Tensor(graph::weak_scalar(value, default_device())) {}
 
+Tensor::Tensor(Value&& value) : slot_(make_slot(std::move(value).take())) {}
 Tensor::Tensor(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
-Tensor::Tensor(const Value& value) : slot_(std::make_shared<Slot>(value.node())) {}
+Tensor::Tensor(const Value& value) : slot_(make_slot(value.node())) {}
 
 Value Tensor::value() const {
   if (!slot_) throw ArgumentError("an undefined tensor was used: it was never given a value");
-  return Value(slot_->node());
+  return Value(node_of(slot_));
 }
 
 Tensor Tensor::from_host(std::span<const std::byte> bytes, const Extents& extents, DType dtype,
@@ -174,8 +175,8 @@ bool Tensor::is_leaf() const {
 namespace {
 
 /// From now on the slot's value is where gradients end: in `gradient`.
-void become_leaf(Slot& slot, std::shared_ptr<LeafGradient> gradient) {
-  const Value v(slot.node());
+void become_leaf(const std::shared_ptr<Slot>& slot, std::shared_ptr<LeafGradient> gradient) {
+  const Value v(node_of(slot));
   constexpr std::uint32_t kLeafFlags = graph::kFlagRequiresGrad | graph::kFlagGradientStop;
   NodePtr leaf =
       v->is_computed() && !v->is_view()
@@ -183,8 +184,8 @@ void become_leaf(Slot& slot, std::shared_ptr<LeafGradient> gradient) {
           : graph::alias(v, kLeafFlags).node();
   gradient->belong_to(v.dtype(), v.device());
   leaf->set_sink(gradient);
-  slot.set_gradient(std::move(gradient));
-  slot.show(std::move(leaf));
+  slot->set_gradient(std::move(gradient));
+  slot->show(std::move(leaf));
 }
 
 }  // namespace
@@ -204,7 +205,7 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
     slot_->show(graph::detach(v).node());
     return *this;
   }
-  become_leaf(*slot_, std::make_shared<LeafGradient>());
+  become_leaf(slot_, std::make_shared<LeafGradient>());
   return *this;
 }
 
@@ -321,7 +322,7 @@ Tensor& Tensor::set_data(const Tensor& given) {
   const std::shared_ptr<LeafGradient> gradient = slot_->gradient();
   slot_->set_gradient(nullptr);
   slot_->leave_base(value.node());
-  if (collects_gradients) become_leaf(*slot_, gradient);
+  if (collects_gradients) become_leaf(slot_, gradient);
   return *this;
 }
 

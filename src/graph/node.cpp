@@ -7,12 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "node_pool.h"
+#include "live_count.h"
+#include "vkml/core/pool_allocator.h"
 
 namespace vkml::graph {
 namespace {
 
-std::atomic<std::int64_t> live_nodes{0};
+using LiveNodes = LiveCount<Node>;
 
 /// Nodes whose last reference was dropped by another node's destructor or release. Emptied by the
 /// outermost one, so that a chain of any length is torn down without recursion.
@@ -62,11 +63,11 @@ Node::Node(NodeSpec&& spec, SourceList&& sources)
     if (!source->is_computed()) below = std::max(below, source->depth_);
   }
   depth_ = below + 1;
-  live_nodes.fetch_add(1, std::memory_order_relaxed);
+  LiveNodes::add(1);
 }
 
 Node::~Node() {
-  live_nodes.fetch_sub(1, std::memory_order_relaxed);
+  LiveNodes::add(-1);
   drop(sources_, view_src_);
 }
 
@@ -128,6 +129,6 @@ NodePtr make_leaf(StoragePtr storage, std::int64_t offset, const Shape& shape, D
   return node;
 }
 
-std::int64_t live_node_count() { return live_nodes.load(std::memory_order_relaxed); }
+std::int64_t live_node_count() { return LiveNodes::total(); }
 
 }  // namespace vkml::graph

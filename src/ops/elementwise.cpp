@@ -334,6 +334,11 @@ GradientReads gradient_reads(const graph::OpInfo& op) {
 }
 
 Value apply_elementwise(Row which, std::span<const Value> operands) {
+  std::vector<Value> copies(operands.begin(), operands.end());
+  return apply_elementwise_taking(which, copies);
+}
+
+Value apply_elementwise_taking(Row which, std::span<Value> operands) {
   const ElementwiseRow& row = kRows[static_cast<std::size_t>(which)];
   graph::check_same_device(row.name, operands);
   // A choice's condition takes no part in promotion.
@@ -352,16 +357,8 @@ Value apply_elementwise(Row which, std::span<const Value> operands) {
     }
   }
   const DType dtype = operand_dtype(row, promoted);
-  graph::SourceList sources;
-  Shape shape = operands[0].shape();
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const DType wanted = i < first ? DType::kBool : dtype;
-    const Value& operand = operands[i];
-    sources.push_back(operand.dtype() == wanted
-                          ? operand.node()
-                          : graph::cast_operand(row.name, operand, wanted).node());
-  }
   const DType result = result_dtype(row, dtype);
+  Shape shape = operands[0].shape();
   bool same = shape.is_contiguous(size_of(result));
   for (const Value& operand : operands.subspan(1)) same = same && operand.shape() == shape;
   if (!same || size_of(operands[0].dtype()) != size_of(result)) {
@@ -372,11 +369,19 @@ Value apply_elementwise(Row which, std::span<const Value> operands) {
   }
   // Reports an operator that the dtype does not have now, not when the value is observed.
   program_of(info_of(which), compute_type(dtype));
+  const Device device = operands[0].device();
+  graph::SourceList sources;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const DType wanted = i < first ? DType::kBool : dtype;
+    Value& operand = operands[i];
+    if (operand.dtype() != wanted) operand = graph::cast_operand(row.name, operand, wanted);
+    sources.push_back(std::move(operand).take());
+  }
 
   graph::NodeSpec spec;
   spec.op = &info_of(which);
   spec.dtype = result;
-  spec.device = operands[0].device();
+  spec.device = device;
   spec.shape = shape;
   if (weak) spec.flags |= graph::kFlagWeak;
   if (row.gradient != nullptr && is_floating(result) && graph::any_requires_grad(sources)) {
@@ -389,10 +394,10 @@ Value apply_elementwise(Row which, std::span<const Value> operands) {
 
 namespace vkml::graph {
 
-#define VKML_ROW(arity, name, ...)                                   \
-  Value name(VKML_PARAMETERS_##arity(Value)) {                       \
-    const std::array<Value, arity> operands{VKML_ARGUMENTS_##arity}; \
-    return ops::apply_elementwise(ops::Row::name, operands);         \
+#define VKML_ROW(arity, name, ...)                                  \
+  Value name(VKML_PARAMETERS_##arity(Value)) {                      \
+    std::array<Value, arity> operands{VKML_ARGUMENTS_##arity};      \
+    return ops::apply_elementwise_taking(ops::Row::name, operands); \
   }
 #include "vkml/ops/elementwise.def.h"
 #define VKML_ROW(arity, name, ...) VKML_WITH_NUMBER_##arity(name)

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -525,6 +526,15 @@ def test_a_schedule_inside_is_an_error():
     assert optimizer.param_groups[0]["lr"] == 1.0
 
 
+def test_making_a_leaf_inside_is_an_error_that_changes_nothing():
+    tensor = vkml.ones(2)
+    with pytest.raises(vkml.ArgumentError, match="Do it outside"):
+        vkml.jit(lambda: tensor.requires_grad_())()
+    assert not tensor.requires_grad
+    assert tensor.grad is None
+    assert tensor.requires_grad_().requires_grad
+
+
 def test_seeding_inside_is_an_error():
     with pytest.raises(vkml.ArgumentError, match="Seed it outside"):
         vkml.jit(lambda: vkml.manual_seed(0))()
@@ -659,6 +669,33 @@ def test_a_function_without_tensors_and_a_bad_argument():
         vkml.jit(3)
     step = vkml.jit(test_a_function_without_tensors_and_a_bad_argument)
     assert step.__name__ == "test_a_function_without_tensors_and_a_bad_argument"
+
+
+def test_a_model_that_holds_its_recorded_step_is_collected():
+    class Trainer:
+        def __init__(self):
+            self.model = nn.Linear(2, 2)
+            self.step = vkml.jit(self.forward)
+
+        def forward(self, x):
+            return self.model(x).detach()
+
+    trainer = Trainer()
+    trainer.step(vkml.ones(1, 2))
+    dead = weakref.ref(trainer.model)
+    del trainer
+    gc.collect()
+    assert dead() is None
+
+
+def test_functions_of_functions_inside():
+    def function(x):
+        return (x * x * x).sum()
+
+    step = vkml.jit(lambda x: vkml.func.grad(function)(x))
+    for value in (1.0, 2.0):
+        assert step(vkml.full((2,), value)).tolist() == [3 * value * value] * 2
+    assert step.recording_count == 1
 
 
 def test_forgetting_recordings():

@@ -163,6 +163,7 @@ class Tensor {
   // For the layers above: handles to the graph.
   explicit Tensor(std::shared_ptr<Slot> slot);
   explicit Tensor(const graph::Value& value);
+  explicit Tensor(graph::Value&& value);
   /// The current node, as a value.
   graph::Value value() const;
   const std::shared_ptr<Slot>& slot() const { return slot_; }

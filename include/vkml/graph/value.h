@@ -15,6 +15,8 @@ class Value {
 
   explicit operator bool() const { return node_ != nullptr; }
   const NodePtr& node() const { return node_; }
+  /// Gives the node away.
+  NodePtr take() && { return std::move(node_); }
   const Node* operator->() const { return node_.get(); }
   const Shape& shape() const { return node_->shape(); }
   DType dtype() const { return node_->dtype(); }

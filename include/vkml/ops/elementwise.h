@@ -34,6 +34,8 @@ ScalarType operand_type(const graph::Node& node);
 /// Records an elementwise node: promotes, casts, broadcasts. Throws ShapeError, DTypeError and
 /// DeviceError naming the operator.
 graph::Value apply_elementwise(Row row, std::span<const graph::Value> operands);
+/// The same; takes the operands' nodes.
+graph::Value apply_elementwise_taking(Row row, std::span<graph::Value> operands);
 
 }  // namespace vkml::ops
 

@@ -11,6 +11,7 @@
 #include "dispatch_list.h"
 #include "hazards.h"
 #include "pipelines.h"
+#include "recording.h"
 #include "vkml/dispatch/backend.h"
 
 namespace vkml::vulkan {
@@ -29,10 +30,6 @@ struct Step {
   std::vector<std::uint32_t> push;  // the whole block; the words for buffers are filled in by run()
   double seconds = 0;               // a rough estimate
 };
-
-/// Which bindings share memory: for each input, then each result, the first of them with the same
-/// storage. Plans are keyed by it, so it rarely changes between runs.
-using AliasPattern = std::vector<int>;
 
 class VulkanExecutable : public dispatch::Executable {
  public:
@@ -55,6 +52,7 @@ class VulkanExecutable : public dispatch::Executable {
   /// until the next call.
   const std::vector<bool>& barriers(const AliasPattern& pattern,
                                     const std::vector<std::int64_t>& offsets);
+  Recordings& recordings() { return recordings_; }
 
  private:
   std::vector<Step> steps_;
@@ -67,6 +65,7 @@ class VulkanExecutable : public dispatch::Executable {
   std::uint32_t pooled_sets_ = 0;
   std::uint32_t pooled_descriptors_ = 0;
 
+  Recordings recordings_;
   bool has_barriers_ = false;
   AliasPattern pattern_;
   std::vector<std::int64_t> offsets_;

@@ -42,7 +42,7 @@ void Frame::begin(std::size_t scalars, std::uint32_t sets, std::uint32_t descrip
     control_ = control_pool_.allocate(std::max<std::uint64_t>(control_bytes, 4096));
     context_.queue().wait(control_->last_use);  // the host writes it now
   }
-  std::fill_n(status(), kStatusBytes / sizeof(std::uint32_t), 0);
+  clear_status();
 
   if (sets > max_sets_ || descriptors > max_descriptors_) {
     vk.DestroyDescriptorPool(context_.device(), descriptors_, nullptr);
@@ -62,7 +62,7 @@ void Frame::begin(std::size_t scalars, std::uint32_t sets, std::uint32_t descrip
   }
 }
 
-VkCommandBuffer Frame::begin_commands() {
+VkCommandBuffer Frame::begin_commands(VkCommandBufferUsageFlags usage) {
   const DeviceFunctions& vk = context_.vk();
   if (used_buffers_ == buffers_.size()) {
     auto info =
@@ -76,7 +76,7 @@ VkCommandBuffer Frame::begin_commands() {
   }
   VkCommandBuffer commands = buffers_[used_buffers_++];
   auto info = vk_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
-  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  info.flags = usage;
   check(vk.BeginCommandBuffer(commands, &info), "vkBeginCommandBuffer");
   return commands;
 }
@@ -91,26 +91,26 @@ FramePool::~FramePool() {
 void FramePool::collect() {
   const std::uint64_t completed = context_->queue().completed();
   while (!in_flight_.empty() && in_flight_.front()->busy_until() <= completed) {
-    std::unique_ptr<Frame> frame = std::move(in_flight_.front());
+    std::shared_ptr<Frame> frame = std::move(in_flight_.front());
     in_flight_.pop_front();
     if (frame->submission) frame->submission->resolve();
     frame->submission.reset();
-    idle_.push_back(std::move(frame));
+    if (frame.use_count() == 1) idle_.push_back(std::move(frame));
   }
 }
 
-std::unique_ptr<Frame> FramePool::acquire() {
+std::shared_ptr<Frame> FramePool::acquire() {
   collect();
   if (idle_.empty() && in_flight_.size() >= kMaxInFlight) {
     context_->queue().wait(in_flight_.front()->busy_until());
     collect();
   }
-  if (idle_.empty()) return std::make_unique<Frame>(*context_, *control_);
-  std::unique_ptr<Frame> frame = std::move(idle_.back());
+  if (idle_.empty()) return make();
+  std::shared_ptr<Frame> frame = std::move(idle_.back());
   idle_.pop_back();
   return frame;
 }
 
-void FramePool::retire(std::unique_ptr<Frame> frame) { in_flight_.push_back(std::move(frame)); }
+void FramePool::retire(std::shared_ptr<Frame> frame) { in_flight_.push_back(std::move(frame)); }
 
 }  // namespace vkml::vulkan

@@ -4,12 +4,14 @@
 
 #include <vulkan/vulkan_core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "device_context.h"
+#include "dispatch_list.h"
 #include "memory_pool.h"
 #include "submission.h"
 
@@ -24,8 +26,11 @@ class Frame {
 
   /// Makes the frame ready for a new submission.
   void begin(std::size_t scalars, std::uint32_t sets, std::uint32_t descriptors);
-  /// A command buffer that has begun recording.
-  VkCommandBuffer begin_commands();
+  /// The same for a submission of the commands that the frame holds already.
+  void begin_again() { clear_status(); }
+  /// A command buffer that has begun recording. `usage`: how it will be submitted.
+  VkCommandBuffer begin_commands(
+      VkCommandBufferUsageFlags usage = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
 
   /// Zeroed by begin().
   VkBuffer control_buffer() const { return control_->buffer; }
@@ -49,6 +54,8 @@ class Frame {
   // A multiple of every device's minStorageBufferOffsetAlignment.
   static constexpr std::uint64_t kScalarsAt = 256;
 
+  void clear_status() { std::fill_n(status(), kStatusBytes / sizeof(std::uint32_t), 0); }
+
   DeviceContext& context_;
   MemoryPool& control_pool_;
   Block* control_ = nullptr;
@@ -59,7 +66,8 @@ class Frame {
   std::uint32_t max_sets_ = 0, max_descriptors_ = 0;
 };
 
-/// Frames in flight and frames to use again. Used under the device's lock.
+/// Frames in flight and frames to use again. One that a recording holds is not given to others.
+/// Used under the device's lock.
 class FramePool {
  public:
   FramePool(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> control);
@@ -67,17 +75,19 @@ class FramePool {
 
   /// A frame that nothing uses. Waits when very many are in flight, which bounds how far the host
   /// runs ahead.
-  std::unique_ptr<Frame> acquire();
+  std::shared_ptr<Frame> acquire();
+  /// A frame of one's own.
+  std::shared_ptr<Frame> make() { return std::make_shared<Frame>(*context_, *control_); }
   /// The frame's commands were submitted; its value is set.
-  void retire(std::unique_ptr<Frame> frame);
+  void retire(std::shared_ptr<Frame> frame);
   /// Settles every submission that is done.
   void collect();
 
  private:
   std::shared_ptr<DeviceContext> context_;
   std::shared_ptr<MemoryPool> control_;
-  std::deque<std::unique_ptr<Frame>> in_flight_;
-  std::vector<std::unique_ptr<Frame>> idle_;
+  std::deque<std::shared_ptr<Frame>> in_flight_;
+  std::vector<std::shared_ptr<Frame>> idle_;
 };
 
 }  // namespace vkml::vulkan

@@ -180,6 +180,7 @@ VkResult MemoryPool::create_chunk(Chunk& chunk) {
 
 void MemoryPool::destroy_chunk(Chunk& chunk) {
   const DeviceFunctions& vk = context_->vk();
+  ++trims_;
   vk.DestroyBuffer(context_->device(), chunk.buffer, nullptr);
   vk.FreeMemory(context_->device(), chunk.memory, nullptr);
   allocated_bytes_ -= static_cast<std::int64_t>(chunk.bytes);

@@ -56,6 +56,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   /// Gives chunks that are wholly free, and that no submission uses any more, back to the system.
   void trim();
   std::int64_t allocated_bytes() const { return allocated_bytes_.load(); }
+  /// How often memory went back to the system: until then a buffer's handle names what it named.
+  std::uint64_t trims() const { return trims_.load(); }
   DeviceContext& context() { return *context_; }
 
  private:
@@ -82,6 +84,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   std::vector<Chunk> chunks_;  // by index; an empty one may be used again
   FreeRanges small_, large_;
   std::atomic<std::int64_t> allocated_bytes_{0};
+  std::atomic<std::uint64_t> trims_{0};
 };
 
 }  // namespace vkml::vulkan

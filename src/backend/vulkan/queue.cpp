@@ -42,7 +42,7 @@ void Queue::lose(const char* call, VkResult result) {
   check(result, call);
 }
 
-std::uint64_t Queue::submit(VkCommandBuffer commands) {
+std::uint64_t Queue::submit(std::span<const VkCommandBuffer> commands) {
   const std::lock_guard lock(mutex_);
   if (is_lost()) lose("vkQueueSubmit", VK_ERROR_DEVICE_LOST);
   const std::uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
@@ -52,8 +52,8 @@ std::uint64_t Queue::submit(VkCommandBuffer commands) {
   timeline.pSignalSemaphoreValues = &value;
   auto info = vk_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   info.pNext = &timeline;
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands;
+  info.commandBufferCount = static_cast<std::uint32_t>(commands.size());
+  info.pCommandBuffers = commands.data();
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &timeline_;
   lose("vkQueueSubmit", vk_.QueueSubmit(queue_, 1, &info, VK_NULL_HANDLE));

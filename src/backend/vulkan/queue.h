@@ -20,8 +20,10 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  /// Hands over a command buffer and returns its value. Throws DeviceError when the device is lost.
-  std::uint64_t submit(VkCommandBuffer commands);
+  /// Hands over command buffers, to run one after the other, and returns their value. Throws
+  /// DeviceError when the device is lost.
+  std::uint64_t submit(std::span<const VkCommandBuffer> commands);
+  std::uint64_t submit(VkCommandBuffer commands) { return submit(std::span(&commands, 1)); }
   /// The last value given out.
   std::uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
   /// The last value that has passed.

@@ -61,7 +61,7 @@ void Runner::reserve(const VulkanExecutable& executable) {
   arena_ = memory_->allocate(needed);
 }
 
-std::vector<Runner::Place> Runner::places(const VulkanExecutable& executable,
+std::vector<Place> Runner::places(const VulkanExecutable& executable,
                                           const dispatch::Bindings& bindings) const {
   std::vector<Place> places;
   places.reserve(executable.buffers().size());
@@ -252,17 +252,22 @@ void Runner::record_step(VkCommandBuffer commands, const Step& step, const Frame
   vk.CmdDispatch(commands, step.groups[0], step.groups[1], step.groups[2]);
 }
 
-std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
-                                        const dispatch::Bindings& bindings, Frame& frame,
-                                        const StatusReport& inherited) {
-  const DeviceFunctions& vk = context_->vk();
-  Queue& queue = context_->queue();
-  const std::vector<Place> all_places = places(executable, bindings);
-  const AliasPattern pattern = alias_pattern(bindings);
-  const std::vector<bool>& barriers =
-      executable.barriers(pattern, hazard_offsets(bindings, pattern));
+RunLayout Runner::layout(const VulkanExecutable& executable, const dispatch::Bindings& bindings) {
+  RunLayout layout;
+  layout.places = places(executable, bindings);
+  layout.pattern = alias_pattern(bindings);
+  layout.offsets = hazard_offsets(bindings, layout.pattern);
+  layout.trims = memory_->trims();
+  return layout;
+}
 
-  VkCommandBuffer commands = frame.begin_commands();
+template <typename Finish>
+void Runner::record(VulkanExecutable& executable, const RunLayout& layout, Frame& frame,
+                    const StatusReport& inherited, VkCommandBufferUsageFlags usage,
+                    Finish finish) {
+  const DeviceFunctions& vk = context_->vk();
+  const std::vector<bool>& barriers = executable.barriers(layout.pattern, layout.offsets);
+  VkCommandBuffer commands = frame.begin_commands(usage);
   bound_ = nullptr;
   barrier_after_everything(vk, commands);
   if (inherited.buffer != VK_NULL_HANDLE) copy_status(commands, inherited, frame);
@@ -272,32 +277,83 @@ std::uint64_t Runner::record_and_submit(VulkanExecutable& executable,
     const Step& step = executable.steps()[i];
     if (recorded > 0 && (recorded >= kMaxSteps || seconds + step.seconds > kMaxSeconds)) {
       check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
-      queue.submit(commands);
-      commands = frame.begin_commands();
+      finish(commands);
+      commands = frame.begin_commands(usage);
       bound_ = nullptr;
       seconds = 0;
       recorded = 0;
     }
     // A barrier reaches back across command buffers: it orders all that was submitted before.
     if (barriers[i]) barrier_between_dispatches(vk, commands);
-    record_step(commands, step, frame, all_places);
+    record_step(commands, step, frame, layout.places);
     seconds += step.seconds;
     ++recorded;
   }
   barrier_before_host(vk, commands);
   check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
-  return queue.submit(commands);
+  finish(commands);
+}
+
+std::uint64_t Runner::record_and_submit(VulkanExecutable& executable, const RunLayout& layout,
+                                        Frame& frame, const StatusReport& inherited) {
+  std::uint64_t value = 0;
+  record(executable, layout, frame, inherited, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+         [&](VkCommandBuffer commands) { value = context_->queue().submit(commands); });
+  return value;
+}
+
+Recording* Runner::recording_for(VulkanExecutable& executable, const RunLayout& layout) {
+  Recordings& recordings = executable.recordings();
+  if (!recordings.is_due()) return nullptr;
+  if (Recording* found = recordings.find(layout)) return found;
+  if (!recordings.has_room()) return nullptr;  // the host is far ahead of the device as it is
+  std::shared_ptr<Frame> frame = frames_.make();
+  frame->begin(executable.scalar_count(), executable.pooled_sets(),
+               executable.pooled_descriptors());
+  std::vector<VkCommandBuffer> kept;
+  record(executable, layout, *frame, {}, 0,
+         [&](VkCommandBuffer commands) { kept.push_back(commands); });
+  return &recordings.insert(Recording(layout, std::move(frame), std::move(kept)));
+}
+
+std::uint64_t Runner::submit(const Recording& recording, const StatusReport& inherited,
+                             std::shared_ptr<Frame>& inheriting) {
+  std::vector<VkCommandBuffer> first{recording.commands()[0]};
+  if (inherited.buffer != VK_NULL_HANDLE) {
+    inheriting = frames_.acquire();
+    inheriting->begin(0, 0, 0);
+    VkCommandBuffer commands = inheriting->begin_commands();
+    barrier_after_everything(context_->vk(), commands);
+    copy_status(commands, inherited, *recording.frame());
+    check(context_->vk().EndCommandBuffer(commands), "vkEndCommandBuffer");
+    first.insert(first.begin(), commands);
+  }
+  std::uint64_t value = context_->queue().submit(first);
+  for (const VkCommandBuffer commands : recording.commands().subspan(1)) {
+    value = context_->queue().submit(commands);
+  }
+  return value;
 }
 
 VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
                                       const dispatch::Bindings& bindings) {
   if (executable.steps().empty()) return nullptr;
   reserve(executable);
-  // Acquiring a frame settles what is done, so that its failures are known below.
-  std::unique_ptr<Frame> frame = frames_.acquire();
+  frames_.collect();  // so that failures of what is done are known below
   std::vector<VulkanSubmission::Pointer> before = dependencies(bindings);
   const StatusReport inherited = inherited_status(before);
-  frame->begin(bindings.scalars.size(), executable.pooled_sets(), executable.pooled_descriptors());
+  const RunLayout needed = layout(executable, bindings);
+  const Recording* recording = recording_for(executable, needed);
+  std::shared_ptr<Frame> frame;
+  std::shared_ptr<Frame> inheriting;
+  if (recording != nullptr) {
+    frame = recording->frame();
+    frame->begin_again();
+  } else {
+    frame = frames_.acquire();
+    frame->begin(bindings.scalars.size(), executable.pooled_sets(),
+                 executable.pooled_descriptors());
+  }
   if (!bindings.scalars.empty()) {
     std::memcpy(frame->scalars(), bindings.scalars.data(),
                 bindings.scalars.size() * sizeof(std::uint64_t));
@@ -305,7 +361,8 @@ VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
   const std::uint64_t submitted_before = context_->queue().submitted();
   std::uint64_t value = 0;
   try {
-    value = record_and_submit(executable, bindings, *frame, inherited);
+    value = recording != nullptr ? submit(*recording, inherited, inheriting)
+                                 : record_and_submit(executable, needed, *frame, inherited);
   } catch (...) {
     if (context_->queue().submitted() == submitted_before) throw;
     // Parts may be running: the frame must outlive them.
@@ -326,6 +383,10 @@ VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
   submission->set_value(value);
   frame->submission = submission;
   frames_.retire(std::move(frame));
+  if (inheriting) {
+    inheriting->value = value;
+    frames_.retire(std::move(inheriting));
+  }
   return submission;
 }
 

@@ -28,12 +28,6 @@ class Runner {
   void release_arena();
 
  private:
-  /// Bytes of a buffer: `origin` is the binding's (or the temporary's) first byte, counted from the
-  /// block's; kernels count from there.
-  struct Place {
-    Block* block = nullptr;
-    std::int64_t origin = 0;
-  };
   std::vector<Place> places(const VulkanExecutable& executable,
                             const dispatch::Bindings& bindings) const;
   AliasPattern alias_pattern(const dispatch::Bindings& bindings);
@@ -42,8 +36,17 @@ class Runner {
   /// what turns out to have failed.
   StatusReport inherited_status(std::vector<VulkanSubmission::Pointer>& dependencies) const;
   void copy_status(VkCommandBuffer commands, const StatusReport& from, const Frame& to);
-  std::uint64_t record_and_submit(VulkanExecutable& executable, const dispatch::Bindings& bindings,
+  RunLayout layout(const VulkanExecutable& executable, const dispatch::Bindings& bindings);
+  /// The kept commands for a run, null where they are not worth keeping.
+  Recording* recording_for(VulkanExecutable& executable, const RunLayout& layout);
+  std::uint64_t submit(const Recording& recording, const StatusReport& inherited,
+                       std::shared_ptr<Frame>& inheriting);
+  std::uint64_t record_and_submit(VulkanExecutable& executable, const RunLayout& layout,
                                   Frame& frame, const StatusReport& inherited);
+  /// Hands each command buffer, recorded and ended, to `finish`.
+  template <typename Finish>
+  void record(VulkanExecutable& executable, const RunLayout& layout, Frame& frame,
+              const StatusReport& inherited, VkCommandBufferUsageFlags usage, Finish finish);
   void record_step(VkCommandBuffer commands, const Step& step, const Frame& frame,
                    const std::vector<Place>& places);
   void bind_addresses(const Step& step, const Frame& frame, const std::vector<Place>& places);

@@ -69,7 +69,7 @@ std::uint64_t Transfer::submit_copy(const Block& source, std::uint64_t source_of
                                     const Block& target, std::uint64_t target_offset,
                                     std::uint64_t bytes) {
   const DeviceFunctions& vk = context_->vk();
-  std::unique_ptr<Frame> frame = frames_.acquire();
+  std::shared_ptr<Frame> frame = frames_.acquire();
   frame->begin(0, 0, 0);
   VkCommandBuffer commands = frame->begin_commands();
   barrier_after_everything(vk, commands);

@@ -1,12 +1,12 @@
-// Memory for nodes: a free list for each thread, so that recording an operator takes no lock and
-// rarely asks the system for memory.
+// Memory for what is made and dropped all the time, nodes and slots: a free list for each thread
+// and type, so that recording an operator takes no lock and rarely asks the system for memory.
 #pragma once
 
 #include <cstddef>
 #include <new>
 #include <vector>
 
-namespace vkml::graph {
+namespace vkml {
 
 /// A standard allocator whose single-object blocks come from this thread's free list.
 template <typename T>
@@ -67,4 +67,4 @@ class PoolAllocator {
   }
 };
 
-}  // namespace vkml::graph
+}  // namespace vkml
