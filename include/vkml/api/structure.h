@@ -51,6 +51,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::int64_t axi
 Tensor pad_from_inside(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amounts,
                        PadMode mode);
 Tensor triangle(const Tensor& x, std::int64_t offset, bool upper);
+/// A view where x is dense.
 Tensor diagonal(const Tensor& x, std::int64_t offset = 0, std::int64_t axis0 = 0,
                 std::int64_t axis1 = 1);
 Tensor diag_embed(const Tensor& x, std::int64_t offset = 0);
