@@ -17,6 +17,7 @@ from vkml import pickling as _pickling  # noqa: F401 (registers tensors with pic
 # by itself.
 from vkml._vkml import *  # noqa: F403
 from vkml._vkml import __version__ as __version__
+from vkml.composites import *  # noqa: F403
 from vkml.grad_mode import enable_grad as enable_grad
 from vkml.grad_mode import is_grad_enabled as is_grad_enabled
 from vkml.grad_mode import no_grad as no_grad

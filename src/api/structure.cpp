@@ -76,7 +76,7 @@ Tensor triangle(const Tensor& x, std::int64_t offset, bool upper) {
   return record(graph::triangle(x.value(), offset, upper));
 }
 Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t axis0, std::int64_t axis1) {
-  return record(graph::diagonal(x.value(), offset, axis0, axis1));
+  return view_of(x, [&](const Value& v) { return graph::diagonal(v, offset, axis0, axis1); });
 }
 Tensor diag_embed(const Tensor& x, std::int64_t offset) {
   return record(graph::diag_embed(x.value(), offset));
@@ -114,7 +114,8 @@ std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors) {
     common = broadcast_extents("broadcast_tensors", common, tensor.shape(), tensor.dtype());
   }
   for (const Tensor& tensor : tensors) {
-    results.push_back(record(graph::broadcast_to(tensor.value(), common.extents())));
+    results.push_back(
+        view_of(tensor, [&](const Value& v) { return graph::broadcast_to(v, common.extents()); }));
   }
   return results;
 }

@@ -176,6 +176,14 @@ Labelled without_repeats(const Value& value, const std::string& labels) {
     const char label = operand.labels[i];
     const std::size_t again = operand.labels.find(label, i + 1);
     if (again == std::string::npos) continue;
+    const Shape& shape = operand.value.shape();
+    const std::int64_t first = shape[static_cast<int>(i)];
+    const std::int64_t second = shape[static_cast<int>(again)];
+    if (first != second) {
+      throw ShapeError(
+          fmt::format("[einsum] a label that stands twice names extents {} and {} of shape {}",
+                      first, second, shape.to_string()));
+    }
     operand.value =
         diagonal(operand.value, 0, static_cast<std::int64_t>(i), static_cast<std::int64_t>(again));
     operand.labels.erase(again, 1);

@@ -274,23 +274,28 @@ Value alias(const Value& x, std::uint32_t flags) {
 
 namespace {
 
-/// The elements that a window shows of a dense base, shown of a base with any strides.
+/// The elements that a window shows of a dense base, shown of a base with any strides: a distance
+/// in the dense base is so many steps along each of its axes.
 Value replay_slice(const Value& base, Axes extents, const Window& window) {
   const Shape dense(base.shape().extents(), base.dtype());
   const auto element = static_cast<std::int64_t>(size_of(base.dtype()));
+  const auto bytes_of = [&](std::int64_t distance) {
+    std::int64_t bytes = 0;
+    for (int axis = 0; axis < base.rank(); ++axis) {
+      const std::int64_t unit = std::max<std::int64_t>(dense.stride(axis) / element, 1);
+      bytes += base.shape().stride(axis) * (distance / unit);
+      distance %= unit;
+    }
+    return bytes;
+  };
   Attributes attributes{window.offset};
   Extents strides{};
-  std::int64_t byte_offset = 0;
-  std::int64_t rest = window.offset;
-  for (int axis = 0; axis < base.rank(); ++axis) {
-    const std::int64_t unit = std::max<std::int64_t>(dense.stride(axis) / element, 1);
-    strides[at(axis)] = base.shape().stride(axis) * (window.strides[at(axis)] / unit);
-    byte_offset += base.shape().stride(axis) * (rest / unit);
-    rest %= unit;
-    attributes.push_back(window.strides[at(axis)]);
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    strides[axis] = bytes_of(window.strides[axis]);
+    attributes.push_back(window.strides[axis]);
   }
-  const Shape shape(extents, first(strides, base.rank()));
-  return make_view(kSlice, base, shape, byte_offset, attributes);
+  const Shape shape(extents, first(strides, static_cast<int>(extents.size())));
+  return make_view(kSlice, base, shape, bytes_of(window.offset), attributes);
 }
 
 }  // namespace

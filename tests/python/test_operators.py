@@ -330,6 +330,7 @@ def test_bad_arguments_raise_before_anything_runs(device: object) -> None:
         lambda: x.permute(0, 0),
         lambda: vkml.cat([x, vkml.ones(3, 2, device=device)]),
         lambda: vkml.conv2d(x, x),
+        lambda: vkml.einsum("ii->i", x),
         lambda: x.broadcast_to((3, 2)),
         lambda: vkml.stack([x, vkml.ones(3, device=device)]),
     ):
@@ -568,3 +569,31 @@ def test_the_same_random_numbers_on_every_device() -> None:
         streams.append(exact(vkml.rand(1000, device=info.device)))
     for stream in streams[1:]:
         np.testing.assert_array_equal(stream, streams[0])
+
+
+# The references of these know their array alone.
+FIXED = {"unique_consecutive", "einsum"}
+SINGLE = [
+    case
+    for case in CASES
+    if len(case.arrays) == 1 and case.arrays[0].ndim > 0 and case.name not in FIXED
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("case", SINGLE, ids=str)
+def test_no_elements_along_the_first_axis(case: Case, device: object) -> None:
+    """What NumPy says of it, or an error that says why: never a crash or another shape."""
+    array = case.arrays[0][:0]
+    try:
+        result = exact(case.function(vkml.tensor(array, device=device)))
+    except vkml.VkmlError:
+        return
+    try:
+        with np.errstate(all="ignore"):
+            expected = np.asarray(case.reference(wide(array)))
+    except (ValueError, IndexError, TypeError, ZeroDivisionError):
+        return
+    assert result.shape == expected.shape
+    if result.size > 0:
+        np.testing.assert_allclose(result, expected, rtol=1e-5)

@@ -71,7 +71,7 @@ Tensor pad_from_inside(const Tensor& x, const std::vector<std::array<std::int64_
                        PadMode mode);
 /// The part of the last two axes on and above (or below) the diagonal `offset`; 0 elsewhere.
 Tensor triangle(const Tensor& x, std::int64_t offset, bool upper);
-/// A view of the diagonal of two axes, which becomes the last axis.
+/// The diagonal of two axes, which becomes the last axis: a view where x is dense.
 Tensor diagonal(const Tensor& x, std::int64_t offset = 0, std::int64_t axis0 = 0,
                 std::int64_t axis1 = 1);
 /// Square matrices with the last axis of x on a diagonal, 0 elsewhere.
@@ -85,7 +85,7 @@ Tensor linspace(double start, double stop, std::int64_t steps, DType dtype = kDe
 /// Rows of zeros with a single 1, int64, for classes in any integer dtype. IndexError when observed
 /// for a class outside [0, classes).
 Tensor one_hot(const Tensor& x, std::int64_t classes);
-/// A view of windows of `size` elements at every `step`: the axis counts windows, a new last axis
+/// Windows of `size` elements at every `step`: the axis counts windows, a new last axis
 /// elements.
 Tensor sliding_windows(const Tensor& x, std::int64_t axis, std::int64_t size, std::int64_t step);
 /// A view with axes moved to other places, the rest in order.
