@@ -12,6 +12,7 @@
 #include "vkml/api/tensor.h"
 #include "vkml/autograd/backward.h"
 #include "vkml/core/error.h"
+#include "vkml/graph/node_observer.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml {

@@ -9,6 +9,7 @@
 
 #include "live_count.h"
 #include "vkml/core/pool_allocator.h"
+#include "vkml/graph/node_observer.h"
 
 namespace vkml::graph {
 namespace {

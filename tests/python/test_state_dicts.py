@@ -35,6 +35,7 @@ LAYERS = {
     "RMSNorm": ((3, 4),),
     "RNN": (3, 4, 2, "tanh", True, False, 0.0, True),
     "RNNCell": (3, 4),
+    "TransformerDecoderLayer": (4, 2, 8),
     "TransformerEncoderLayer": (4, 2, 8),
 }
 

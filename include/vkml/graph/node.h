@@ -155,11 +155,6 @@ NodePtr make_node(NodeSpec&& spec, SourceList&& sources);
 NodePtr make_leaf(StoragePtr storage, std::int64_t offset, const Shape& shape, DType dtype,
                   std::uint32_t extra_flags = 0);
 
-/// Told of every node that requires a gradient, when it is made; null for nobody. For debugging: it
-/// runs wherever nodes are made, in backward passes too.
-using NodeObserver = void (*)(const NodePtr& node);
-void set_node_observer(NodeObserver observer);
-
 /// Nodes alive now, for tests of memory.
 std::int64_t live_node_count();
 

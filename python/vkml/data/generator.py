@@ -60,7 +60,7 @@ class Generator:
         """`length` numbers in [0, 1), multiples of 2^-53."""
         import numpy as np
 
-        return np.ldexp((self._words(length) >> np.uint64(11)).astype(np.float64), -53)
+        return np.asarray((self._words(length) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
     def integers(self, end: int, length: int) -> NDArray[np.int64]:
         """`length` integers from 0 to end - 1, each time any of them; `end` is at most 2^53."""
