@@ -57,7 +57,9 @@ def test_the_mode_ends_with_its_block(device):
         with autograd.set_detect_anomaly(False):
             nan().backward()
         with autograd.detect_anomaly(check_nan=False):
+            assert not vkml.is_anomaly_check_nan_enabled()
             nan().backward()
+        assert vkml.is_anomaly_check_nan_enabled()
         with pytest.raises(vkml.AutogradError, match="called at"):
             nan().backward()
     nan().backward()
