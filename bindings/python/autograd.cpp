@@ -9,6 +9,7 @@
 
 #include "common.h"
 #include "python_reference.h"
+#include "vkml/api/anomaly.h"
 #include "vkml/api/autograd.h"
 
 namespace vkml::python {
@@ -295,6 +296,21 @@ void bind_autograd(nb::module_& m, nb::class_<Tensor>& tensor) {
             });
       },
       nb::arg("name"), nb::arg("value"), nb::arg("inputs"), nb::arg("pullback"));
+  m.def("_set_detect_anomaly", &set_detect_anomaly, nb::arg("mode"), nb::arg("check_nan"),
+        Release());
+  m.def("is_anomaly_enabled", &is_detecting_anomaly, "Whether anomaly mode is on.");
+  m.def("is_anomaly_check_nan_enabled", &is_checking_nan,
+        "Whether anomaly mode looks for NaN gradients.");
+  m.def(
+      "_set_place_provider",
+      [](nb::object place) {
+        const PythonReference function(std::move(place));
+        set_place_provider([function] {
+          const nb::gil_scoped_acquire held;
+          return nb::cast<std::string>(function.get()());
+        });
+      },
+      nb::arg("place"));
   m.def("_pin", &pin, nb::arg("tensor"));
 }
 

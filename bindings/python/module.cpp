@@ -21,4 +21,5 @@ NB_MODULE(_vkml, m) {
   bind_linalg(m);
   bind_transforms(m);
   bind_jit(m);
+  bind_plan(m);
 }

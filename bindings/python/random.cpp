@@ -2,6 +2,10 @@
 
 #include "vkml/api/random.h"
 
+#include <nanobind/stl/shared_ptr.h>
+
+#include <utility>
+
 #include "define.h"
 
 namespace vkml::python {
@@ -120,6 +124,14 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
         return self;
       },
       nb::arg("p") = 0.5, "Filled with 1 with probability p, else 0, in place.");
+
+  nb::class_<DrawTape>(m, "_DrawTape", "The random draws of one call of a function.")
+      .def(nb::new_([] { return std::make_shared<DrawTape>(); }))
+      .def(
+          "begin",
+          [](std::shared_ptr<DrawTape> self, bool replay) { begin_draws(std::move(self), replay); },
+          nb::arg("replay"), "Notes the draws that follow, or makes the noted ones again.");
+  m.def("_end_draws", &end_draws, "Ends the last begin().");
 }
 
 }  // namespace vkml::python

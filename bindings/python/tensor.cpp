@@ -242,9 +242,6 @@ void bind_tensor(nb::module_& m) {
       },
       nb::arg("tensors"), "Computes several tensors of one device as one graph.");
   m.def(
-      "explain", [](const Tensor& t) { return explain(t); }, nb::arg("tensor"), Release(),
-      "The plan that realize() would run, as text.");
-  m.def(
       "grad",
       [](const Tensor& outputs, nb::handle inputs, std::optional<Tensor> grad_outputs,
          bool retain_graph, bool create_graph) {

@@ -63,6 +63,13 @@ void bind_transforms(nb::module_& m) {
       nb::arg("outputs"), nb::arg("inputs"), nb::arg("directions"), nb::arg("create_graph"),
       Release(), "Tangents of outputs from those of inputs; None where there is no dependence.");
   m.def(
+      "_other_leaves",
+      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs) {
+        return other_leaves(outputs, inputs);
+      },
+      nb::arg("outputs"), nb::arg("inputs"), Release(),
+      "The leaves besides inputs that outputs depend on and that require a gradient.");
+  m.def(
       "_has_other_leaves",
       [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs) {
         return has_other_leaves(outputs, inputs);

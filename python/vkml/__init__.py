@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from vkml import autograd as autograd
     from vkml import data as data
     from vkml import func as func
+    from vkml import graph as graph
     from vkml import linalg as linalg
     from vkml import nn as nn
     from vkml import optim as optim
+    from vkml import utils as utils
     from vkml.array_api import asarray as asarray
     from vkml.array_api import astype as astype
     from vkml.array_api import broadcast_arrays as broadcast_arrays
@@ -60,7 +62,9 @@ DeviceLike = Device | str  # noqa: F405
 """What arguments named `device` take: `vkml.cpu`, or a name such as "vulkan:1"."""
 
 # Loaded at first use, so that `import vkml` stays fast.
-_SUBMODULES = frozenset({"array_api", "autograd", "data", "func", "linalg", "nn", "optim"})
+_SUBMODULES = frozenset(
+    ("array_api", "autograd", "data", "func", "graph", "linalg", "nn", "optim", "utils")
+)
 # Names of the Array API that mean nothing else in PyTorch.
 _OF_ARRAY_API = frozenset(
     (

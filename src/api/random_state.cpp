@@ -1,9 +1,13 @@
 #include "random_state.h"
 
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "slot.h"
 #include "vkml/api/context.h"
+#include "vkml/api/random.h"
 #include "vkml/core/error.h"
 
 namespace vkml {
@@ -32,13 +36,38 @@ graph::RandomKey key_of(std::uint64_t seed, std::uint64_t draw) {
   return {{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)}, draw};
 }
 
-}  // namespace
+struct Drawing {
+  std::shared_ptr<DrawTape> tape;
+  bool replay = false;
+  std::size_t next = 0;
+};
+/// The innermost one last.
+thread_local std::vector<Drawing> drawing;
 
-graph::RandomKey next_random_key() {
+graph::RandomKey draw_from_stream() {
   Stream& s = stream();
   const std::scoped_lock lock(s.mutex);
   return key_of(s.seed, s.draws++);
 }
+
+/// From the innermost of the first `depth` tapes: one that records asks the next one out.
+graph::RandomKey draw(std::size_t depth) {
+  if (depth == 0) return draw_from_stream();
+  Drawing& innermost = drawing[depth - 1];
+  if (!innermost.replay) {
+    const graph::RandomKey key = draw(depth - 1);
+    innermost.tape->draws.push_back(key.draw);
+    return key;
+  }
+  if (innermost.next == innermost.tape->draws.size()) {
+    throw AutogradError(
+        "[checkpoint] the function drew more random numbers when it was called again. It must do "
+        "the same each time");
+  }
+  return random_key(innermost.tape->draws[innermost.next++]);
+}
+
+}  // namespace
 
 graph::RandomKey random_key(std::uint64_t draw) {
   Stream& s = stream();
@@ -57,6 +86,13 @@ void set_draw_count(std::uint64_t count) {
   const std::scoped_lock lock(s.mutex);
   s.draws = count;
 }
+
+graph::RandomKey next_random_key() { return draw(drawing.size()); }
+
+void begin_draws(std::shared_ptr<DrawTape> tape, bool replay) {
+  drawing.push_back({std::move(tape), replay, 0});
+}
+void end_draws() { drawing.pop_back(); }
 
 void manual_seed(std::uint64_t seed) {
   if (RecordingMark::current() != 0) {

@@ -6,7 +6,8 @@
 #include "vkml/ops/functions.h"
 
 namespace vkml {
-/// The key of the next draw: a function of the seed and of how many draws came before.
+/// The key of the next draw: a function of the seed and of how many draws came before; or what this
+/// thread's DrawTape says.
 graph::RandomKey next_random_key();
 /// The key of any draw of the stream.
 graph::RandomKey random_key(std::uint64_t draw);

@@ -354,10 +354,4 @@ void realize(std::span<const Tensor> tensors) {
   realize_by_device(nodes);
 }
 
-std::string explain(const Tensor& tensor) {
-  register_backends();
-  const NodePtr node = tensor.value().node();
-  return dispatch::explain(std::span(&node, 1));
-}
-
 }  // namespace vkml

@@ -86,6 +86,17 @@ std::vector<Tensor> tangents(std::span<const Tensor> outputs, std::span<const Te
   return tensors_of(found);
 }
 
+std::vector<Tensor> other_leaves(std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
+  std::vector<Value> found;
+  {
+    const auto lock = lock_for(outputs);
+    found = autograd::other_leaves(values_of(outputs), values_of(inputs));
+  }
+  std::vector<Tensor> leaves;
+  for (const Value& leaf : found) leaves.emplace_back(leaf);
+  return leaves;
+}
+
 bool has_other_leaves(std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
   const auto lock = lock_for(outputs);
   return autograd::has_other_leaves(values_of(outputs), values_of(inputs));

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "flow.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/functions.h"
@@ -16,6 +18,8 @@ using graph::Node;
 using graph::NodeIndex;
 using graph::NodePtr;
 using graph::Value;
+
+std::atomic<RuleObserver> rule_observer{nullptr};
 
 void check_recorded(const Node& node) {
   if (!node.is_released()) return;
@@ -46,6 +50,7 @@ std::vector<Value> propagate(const Flow& flow, std::span<const Value> outputs,
     sum = sum ? graph::add(sum, arriving[i]) : arriving[i];
     starts[static_cast<std::size_t>(position)] = true;
   }
+  const RuleObserver observe = rule_observer.load(std::memory_order_relaxed);
   std::vector<Value> rules;
   for (std::size_t i = flow.nodes.size(); i-- > 0;) {
     const NodePtr& node = flow.nodes[i];
@@ -59,6 +64,7 @@ std::vector<Value> propagate(const Flow& flow, std::span<const Value> outputs,
     if (sources.empty() || !has_rule(*node)) continue;
     rules.assign(sources.size(), Value());
     apply_rule(node, sums[i], rules);
+    if (observe != nullptr) observe(node, rules);
     if (visited != nullptr) visited->push_back(node);
     for (std::size_t k = 0; k < sources.size(); ++k) {
       const int position = rules[k] ? flow.index.find(sources[k].get()) : -1;
@@ -83,6 +89,8 @@ void check_output(const Value& output, const Value& gradient) {
 }
 
 }  // namespace
+
+void set_rule_observer(RuleObserver observer) { rule_observer.store(observer); }
 
 Value seed_gradient(const Value& output, const Value& given) {
   if (!given) {
@@ -111,7 +119,7 @@ BackwardPass backward(const Value& output, const Value& gradient, bool create_gr
   BackwardPass pass;
   const std::vector<Value> sums =
       propagate(flow, std::span(&output, 1), std::span(&gradient, 1), no_inputs, &pass.visited);
-  for (std::size_t i = 0; i < flow.nodes.size(); ++i) {
+  for (std::size_t i = flow.nodes.size(); i-- > 0;) {
     if (!sums[i]) continue;
     if (flow.nodes[i]->is_gradient_stop()) pass.leaves.emplace_back(flow.nodes[i], sums[i]);
     if (observe) observe(flow.nodes[i], sums[i]);

@@ -106,18 +106,35 @@ std::vector<Value> tangents(std::span<const Value> outputs, std::span<const Valu
   return results;
 }
 
-bool has_other_leaves(std::span<const Value> outputs, std::span<const Value> inputs) {
-  NodeIndex wanted(inputs.size() + 1);
-  for (const Value& input : inputs) {
-    if (wanted.find(input.node().get()) < 0) wanted.insert(input.node().get(), 0);
+namespace {
+
+NodeIndex index_of(std::span<const Value> values) {
+  NodeIndex index(values.size() + 1);
+  for (const Value& value : values) {
+    if (index.find(value.node().get()) < 0) index.insert(value.node().get(), 0);
   }
-  // An input that requires a gradient of somebody else's stands for a value that does.
-  for (const NodePtr& node : flow_to(outputs, wanted).nodes) {
-    if (wanted.find(node.get()) >= 0) {
-      if (!node->is_gradient_stop()) return true;
-      continue;
-    }
-    if (node->is_gradient_stop() || node->sources().empty()) return true;
+  return index;
+}
+
+}  // namespace
+
+std::vector<Value> other_leaves(std::span<const Value> outputs, std::span<const Value> inputs) {
+  const NodeIndex known = index_of(inputs);
+  std::vector<Value> leaves;
+  for (const NodePtr& node : flow_to(outputs, known).nodes) {
+    if (known.find(node.get()) >= 0) continue;
+    if (node->is_gradient_stop() || node->sources().empty()) leaves.emplace_back(node);
+  }
+  return leaves;
+}
+
+bool has_other_leaves(std::span<const Value> outputs, std::span<const Value> inputs) {
+  const NodeIndex known = index_of(inputs);
+  for (const NodePtr& node : flow_to(outputs, known).nodes) {
+    // An input that is no leaf stands for a value that somebody else watches.
+    const bool is_input = known.find(node.get()) >= 0;
+    const bool is_leaf = node->is_gradient_stop() || node->sources().empty();
+    if (is_input ? !node->is_gradient_stop() : is_leaf) return true;
   }
   return false;
 }

@@ -2,8 +2,6 @@
 
 #include "vkml/dispatch/executor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <mutex>
 
@@ -136,22 +134,6 @@ void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
   state.statistics.kernels += plan->kernel_count;
   set_writers(*plan, bound, submission);
   finish_results(schedule, plan->results, bound.results);
-}
-
-std::string explain(std::span<const NodePtr> roots) {
-  if (roots.empty()) return "nothing to compute\n";
-  const Device device = common_device(roots);
-  DeviceState& state = state_of(device);
-  const std::scoped_lock lock(state.mutex);
-  const std::vector<NodePtr> pending = bind_ready_views(roots);
-  if (pending.empty()) return "already computed\n";
-  Backend& backend = backend_for(device);
-  const Schedule schedule = make_schedule(pending, true);
-  const bool hit = state.cache.find(make_key(schedule)) != nullptr;
-  Lowered lowered = lower(schedule, fuse(schedule, fusion_enabled()));
-  const ExecutionGraph graph = finish_plan(std::move(lowered.graph), backend);
-  return fmt::format("{} on {}, cache {}\n{}", "plan", to_string(device), hit ? "hit" : "miss",
-                     to_string(graph));
 }
 
 }  // namespace vkml::dispatch

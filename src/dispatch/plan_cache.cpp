@@ -1,5 +1,7 @@
 #include "plan_cache.h"
 
+#include <algorithm>
+
 namespace vkml::dispatch {
 namespace {
 /// What a plan weighs beside its key: programs, recordings and pipelines grow with the kernels.
@@ -16,6 +18,11 @@ std::shared_ptr<Plan> PlanCache::find(const PlanKey& key) {
     return recent_.front();
   }
   return nullptr;
+}
+
+bool PlanCache::contains(const PlanKey& key) const {
+  const auto [begin, end] = by_hash_.equal_range(key.hash);
+  return std::any_of(begin, end, [&](const auto& entry) { return (*entry.second)->key == key; });
 }
 
 void PlanCache::insert(std::shared_ptr<Plan> plan) {

@@ -28,7 +28,9 @@ struct Plan {
 
 class PlanCache {
  public:
+  /// The plan, which becomes the most recently used one; null if there is none.
   std::shared_ptr<Plan> find(const PlanKey& key);
+  bool contains(const PlanKey& key) const;
   void insert(std::shared_ptr<Plan> plan);
   void clear();
   std::int64_t size() const { return static_cast<std::int64_t>(recent_.size()); }

@@ -9,11 +9,13 @@
 
 #include "live_count.h"
 #include "vkml/core/pool_allocator.h"
+#include "vkml/graph/node_observer.h"
 
 namespace vkml::graph {
 namespace {
 
 using LiveNodes = LiveCount<Node>;
+std::atomic<NodeObserver> node_observer{nullptr};
 
 /// Nodes whose last reference was dropped by another node's destructor or release. Emptied by the
 /// outermost one, so that a chain of any length is torn down without recursion.
@@ -111,8 +113,14 @@ std::shared_ptr<GradientHooks> Node::hooks() const {
 }
 
 NodePtr make_node(NodeSpec&& spec, SourceList&& sources) {
-  return std::allocate_shared<Node>(PoolAllocator<Node>(), std::move(spec), std::move(sources));
+  NodePtr node =
+      std::allocate_shared<Node>(PoolAllocator<Node>(), std::move(spec), std::move(sources));
+  const NodeObserver observe = node_observer.load(std::memory_order_relaxed);
+  if (observe != nullptr && node->requires_grad()) observe(node);
+  return node;
 }
+
+void set_node_observer(NodeObserver observer) { node_observer.store(observer); }
 
 NodePtr make_leaf(StoragePtr storage, std::int64_t offset, const Shape& shape, DType dtype,
                   std::uint32_t extra_flags) {

@@ -45,6 +45,7 @@ ELSEWHERE = {
         "set_grad_enabled",
         "synchronize",
     },
+    "test_anomaly.py": {"is_anomaly_check_nan_enabled", "is_anomaly_enabled"},
     "test_autograd.py": {"grad"},
     "test_matmul.py": {"matmul_precision", "set_matmul_precision"},
     "test_distributions.py": {

@@ -3,9 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "vkml/api/tensor.h"
+
+namespace vkml {
+
+/// The random draws of one call of a function, to be made again by another call of it.
+struct DrawTape {
+  std::vector<std::uint64_t> draws;  // their numbers in the stream
+};
+/// From now on the draws that this thread records are noted on the tape, or, with `replay`, are
+/// those of the tape from its start: AutogradError when there are not enough. Calls nest.
+void begin_draws(std::shared_ptr<DrawTape> tape, bool replay);
+void end_draws();
+
+}  // namespace vkml
 
 namespace vkml::random {
 

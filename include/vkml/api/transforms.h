@@ -37,6 +37,8 @@ std::vector<Tensor> cotangents(std::span<const Tensor> outputs, std::span<const 
 std::vector<Tensor> tangents(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                              std::span<const Tensor> directions, bool create_graph = false);
 
+/// The leaves besides `inputs` that outputs depend on and that require a gradient.
+std::vector<Tensor> other_leaves(std::span<const Tensor> outputs, std::span<const Tensor> inputs);
 /// Whether outputs depend on something that requires a gradient besides `inputs`.
 bool has_other_leaves(std::span<const Tensor> outputs, std::span<const Tensor> inputs);
 

@@ -13,13 +13,20 @@ namespace vkml::autograd {
 struct BackwardPass {
   /// Nodes whose gradient rules ran, users before their sources.
   std::vector<graph::NodePtr> visited;
-  /// Leaves (gradient stops) reached, each with the sum of its gradients.
+  /// Leaves (gradient stops) reached, each with the sum of its gradients; those next to the output
+  /// first. Computed in this order, a layer's values are read for the last time before those of the
+  /// layer below.
   std::vector<std::pair<graph::NodePtr, graph::Value>> leaves;
 };
 
 /// Told of every ancestor that a gradient arrived at, with that gradient, after the pass.
 using GradientObserver =
     std::function<void(const graph::NodePtr& node, const graph::Value& gradient)>;
+
+/// Told of every gradient rule that has run, with what it gave each source; null for nobody. For
+/// debugging: it may compute the gradients, and throw.
+using RuleObserver = void (*)(const graph::NodePtr& node, std::span<const graph::Value> gradients);
+void set_rule_observer(RuleObserver observer);
 
 /// What a pass starts with: `given` in output's dtype, or 1 for one element where it is undefined.
 /// Throws AutogradError when there is no default, DeviceError when it lies elsewhere.

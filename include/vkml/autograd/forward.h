@@ -16,6 +16,9 @@ std::vector<graph::Value> tangents(std::span<const graph::Value> outputs,
                                    std::span<const graph::Value> inputs,
                                    std::span<const graph::Value> directions, bool create_graph);
 
+/// The leaves besides `inputs` that outputs depend on and that require a gradient.
+std::vector<graph::Value> other_leaves(std::span<const graph::Value> outputs,
+                                       std::span<const graph::Value> inputs);
 /// Whether outputs depend on something that requires a gradient besides `inputs`.
 bool has_other_leaves(std::span<const graph::Value> outputs, std::span<const graph::Value> inputs);
 

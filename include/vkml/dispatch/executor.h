@@ -38,9 +38,6 @@ class GraphLock {
   std::vector<std::unique_lock<DeviceMutex>> locks_;
 };
 
-/// The plan that realize() would run, as text: kernels, buffers, arena, cache hit or miss.
-std::string explain(std::span<const graph::NodePtr> roots);
-
 struct CacheStatistics {
   std::int64_t hits = 0, misses = 0, plans = 0;
   std::int64_t kernels = 0;  // run so far

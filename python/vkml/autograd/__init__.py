@@ -4,6 +4,7 @@
   inputs and outputs; `registry` is the `OpRegistry` that holds vkML's own operators.
 * `Differentiable` is an operator of one's own, registered by name; `Function` is PyTorch's way to
   write one.
+* `detect_anomaly` finds the operator that gives a NaN gradient.
 * `gradcheck` and `gradgradcheck` compare gradients with finite differences.
 """
 
@@ -14,6 +15,8 @@ from vkml._vkml import OpRegistry as OpRegistry
 from vkml._vkml import UnregisteredOpError as UnregisteredOpError
 from vkml._vkml import _registry
 from vkml._vkml import grad as grad
+from vkml.autograd.anomaly import detect_anomaly as detect_anomaly
+from vkml.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from vkml.autograd.differentiable import Differentiable as Differentiable
 from vkml.autograd.differentiable import apply as apply
 from vkml.autograd.differentiable import grad_fn_index as grad_fn_index

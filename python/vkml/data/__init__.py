@@ -2,21 +2,48 @@
 
 from vkml.data import fashion_mnist, idx
 from vkml.data.collate import default_collate
-from vkml.data.dataset import ConcatDataset, Dataset, Subset, TensorDataset, random_split
+from vkml.data.dataset import (
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 from vkml.data.fashion_mnist import load_fashion_mnist
 from vkml.data.generator import Generator
 from vkml.data.idx import read_idx
 from vkml.data.loader import DataLoader
+from vkml.data.sampler import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from vkml.data.workers import WorkerInfo, get_worker_info
 
 __all__ = [
+    "BatchSampler",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "Generator",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
     "Subset",
+    "SubsetRandomSampler",
     "TensorDataset",
+    "WeightedRandomSampler",
+    "WorkerInfo",
     "default_collate",
     "fashion_mnist",
+    "get_worker_info",
     "idx",
     "load_fashion_mnist",
     "random_split",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import vkml
@@ -21,6 +21,17 @@ class Dataset(Generic[Item]):
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} does not define __len__")
+
+
+class IterableDataset(Generic[Item]):
+    """Base class of datasets that are read in their own order: subclasses define `__iter__`.
+
+    With workers, every worker iterates over a copy of its own: divide the items among them by
+    `get_worker_info()`, or they come once from each.
+    """
+
+    def __iter__(self) -> Iterator[Item]:
+        raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):

@@ -1,4 +1,4 @@
-"""Generator: a seeded source of permutations, the same on every machine and NumPy version."""
+"""Generator: a seeded source of orders and draws, the same on every machine and NumPy version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Generator:
-    """Gives permutations that depend on its seed and on how many it has given, only.
+    """Gives permutations and draws that depend on its seed and on how many it has given, only.
 
     Both numbers are its whole state, so that a resumed run continues where the first one stopped.
 
@@ -20,7 +20,7 @@ class Generator:
         seed: Any integer from 0 to 2^64 - 1.
 
     Attributes:
-        draws: How many permutations it has given. May be set.
+        draws: How many permutations and draws it has given. May be set.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -54,7 +54,24 @@ class Generator:
         """The numbers below `length` in random order."""
         import numpy as np
 
+        return np.argsort(self._words(length), kind="stable").astype(np.int64, copy=False)
+
+    def uniform(self, length: int) -> NDArray[np.float64]:
+        """`length` numbers in [0, 1), multiples of 2^-53."""
+        import numpy as np
+
+        return np.asarray((self._words(length) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+    def integers(self, end: int, length: int) -> NDArray[np.int64]:
+        """`length` integers from 0 to end - 1, each time any of them; `end` is at most 2^53."""
+        import numpy as np
+
+        return (self.uniform(length) * end).astype(np.int64)
+
+    def _words(self, length: int) -> NDArray[np.uint64]:
+        import numpy as np
+
         # NumPy keeps the raw stream of a bit generator for ever, but not what it makes of it.
         bits = np.random.Philox(key=np.array([self._seed, self.draws], dtype=np.uint64))
         self.draws += 1
-        return np.argsort(bits.random_raw(length), kind="stable").astype(np.int64, copy=False)
+        return np.asarray(bits.random_raw(length), dtype=np.uint64)

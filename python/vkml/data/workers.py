@@ -1,168 +1,325 @@
-"""Reading batches in processes of their own.
+"""Processes that read batches.
 
 Workers are spawned, never forked: a fork would copy this process's threads and device handles in a
-state nobody can use. A worker joins its items into a batch, puts the arrays into one block of
-shared memory and sends the rest by pickle. The loader maps the block, copies the arrays into
-tensors and removes the block. Batches come in the loader's order, two for each worker in advance.
+state nobody can use. Batch k of a pass goes to worker k modulo their number, over its own pipe, so
+that the order of batches, and what each worker draws at random, depend on nothing but the seed.
+A worker joins its items into a batch, puts the arrays into shared memory, and sends the rest.
+Bound: the slowest worker; each has two batches in hand.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import signal
+import time
+import traceback
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing.shared_memory import SharedMemory
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 import vkml
-from vkml import Tensor
-from vkml.data.collate import default_collate, is_array
-
-_BATCHES_AHEAD = 2  # for each worker: one being read, one ready
-_ALIGNMENT = 64
+from vkml.data.collate import default_collate
+from vkml.data.dataset import IterableDataset
+from vkml.data.shared_batches import PackedBatch, discard, pack, unpack
 
 Collate = Callable[[Sequence[Any]], Any]
 
 
-class _ArrayPlace(NamedTuple):
-    """Stands in a batch for an array that lies in shared memory."""
+class WorkerInfo(NamedTuple):
+    """What a worker knows of itself."""
 
-    offset: int
-    shape: tuple[int, ...]
-    dtype: str
-
-
-class _Packed(NamedTuple):
-    """A batch as it is sent: its structure, and the block that holds its arrays."""
-
-    structure: Any
-    block: str | None
+    id: int
+    """Its number, from 0."""
+    num_workers: int
+    seed: int
+    """What its random draws of this pass begin with."""
+    dataset: Any
+    """Its copy of the dataset."""
 
 
-def read_in_workers(
-    dataset: Any,
-    batches: Sequence[Sequence[int]],
-    collate: Collate | None,
-    workers: int,
-) -> Iterator[Any]:
-    """Yields the batches whose item numbers are given, in order.
+class WorkerSettings(NamedTuple):
+    """What a worker is started with."""
 
-    Raises:
-        Exception: What the dataset or the collate function raised in a worker.
-    """
-    executor = ProcessPoolExecutor(
-        max_workers=workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_start_worker,
-        initargs=(dataset, collate),
-    )
-    pending: deque[Future[_Packed]] = deque()
-    remaining = iter(batches)
-    try:
-        while True:
-            while len(pending) < workers * _BATCHES_AHEAD:
-                numbers = next(remaining, None)
-                if numbers is None:
-                    break
-                pending.append(executor.submit(_read_batch, numbers))
-            if not pending:
-                return
-            yield _unpack(pending.popleft().result())
-    finally:
-        # A loop left early leaves batches that nobody will fetch: their blocks must go too.
-        executor.shutdown(wait=True, cancel_futures=True)
-        for future in pending:
-            if not future.cancelled() and future.exception() is None:
-                _remove_block(future.result().block)
+    dataset: Any
+    collate: Collate | None
+    initialize: Callable[[int], None] | None
+    batch_size: int
+    drop_last: bool
+
+
+class _Begin(NamedTuple):
+    """A new pass."""
+
+    seed: int
+
+
+class _Failure(NamedTuple):
+    """What the dataset, or the collate function, raised."""
+
+    error: BaseException | None
+    text: str
+
+
+class _End(NamedTuple):
+    """An iterable dataset has no more items."""
+
+
+class RemoteTraceback(Exception):  # noqa: N818 (shown as the cause, it is no error of its own)
+    """Where in a worker an exception was raised."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
 
 
 # In a worker.
 
-_dataset: Any = None
-_collate: Collate = default_collate
+_worker_info: WorkerInfo | None = None
 
 
-def _start_worker(dataset: Any, collate: Collate | None) -> None:
-    global _dataset, _collate
+def get_worker_info() -> WorkerInfo | None:
+    """In a worker of a DataLoader, what it is; None elsewhere."""
+    return _worker_info
+
+
+def _work(connection: Connection, number: int, count: int, settings: WorkerSettings) -> None:
+    """A worker's life: one answer for each request, until the loader closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the loader's to handle
     vkml.set_default_device(vkml.cpu)
-    _dataset = dataset
-    _collate = default_collate if collate is None else collate
+    collate = default_collate if settings.collate is None else settings.collate
+    batches: Iterator[Any] = iter(())
+    failure: _Failure | None = None
+    while True:
+        try:
+            request = connection.recv()
+        except (EOFError, OSError):
+            return
+        answer: Any = failure
+        try:
+            if isinstance(request, _Begin):
+                failure = None
+                batches = _begin_pass(settings, number, count, request.seed)
+                continue
+            if failure is None:
+                items = next(batches) if request is None else _items(settings.dataset, request)
+                answer = pack(collate(items))
+        except StopIteration:
+            answer = _End()
+        except Exception as error:
+            answer = _failure_of(error)
+            if isinstance(request, _Begin):
+                failure = answer  # told with the first batch
+                continue
+        try:
+            connection.send(answer)
+        except (BrokenPipeError, OSError):  # the loader has gone
+            if isinstance(answer, PackedBatch):
+                discard(answer)
+            return
 
 
-def _read_batch(numbers: Sequence[int]) -> _Packed:
-    return _pack(_collate([_dataset[number] for number in numbers]))
+def _items(dataset: Any, numbers: Sequence[int]) -> list[Any]:
+    try:
+        return [dataset[number] for number in numbers]
+    except StopIteration as error:
+        raise RuntimeError("the dataset raised StopIteration") from error
 
 
-def _pack(batch: Any) -> _Packed:
-    arrays: list[tuple[int, Any]] = []
-    end = 0
+def _begin_pass(settings: WorkerSettings, number: int, count: int, base: int) -> Iterator[Any]:
+    global _worker_info
+    import random
 
-    def place(array: Any) -> _ArrayPlace:
-        nonlocal end
-        offset = -(-end // _ALIGNMENT) * _ALIGNMENT
-        end = offset + array.nbytes
-        arrays.append((offset, array))
-        return _ArrayPlace(offset, array.shape, array.dtype.str)
-
-    def visit(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return place(value.detach().numpy())
-        return place(value) if is_array(value) else value
-
-    structure = _map_leaves(visit, batch)
-    if end == 0:
-        return _Packed(structure, None)
     import numpy as np
 
-    block = SharedMemory(create=True, size=end)
+    seed = base + number
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 (what datasets that use the global stream need)
+    vkml.manual_seed(seed)
+    is_first = _worker_info is None
+    _worker_info = WorkerInfo(number, count, seed, settings.dataset)
+    if is_first and settings.initialize is not None:
+        settings.initialize(number)
+    if not isinstance(settings.dataset, IterableDataset):
+        return iter(())
+    return group(settings.dataset, settings.batch_size, settings.drop_last)
+
+
+def _failure_of(error: Exception) -> _Failure:
+    import pickle
+
+    text = "".join(traceback.format_exception(error))
     try:
-        for offset, array in arrays:
-            np.ndarray(array.shape, array.dtype, block.buf, offset)[...] = array
-    finally:
-        block.close()
-    return _Packed(structure, block.name)
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return _Failure(None, text)
+    return _Failure(error, text)
+
+
+def group(items: Any, batch_size: int, drop_last: bool) -> Iterator[list[Any]]:
+    """Lists of `batch_size` items."""
+    batch: list[Any] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == batch_size:
+            yield batch
+            batch = []
+    if batch and not drop_last:
+        yield batch
 
 
 # In the loader's process.
 
 
-def _unpack(packed: _Packed) -> Any:
-    import numpy as np
+class WorkerPool:
+    """Workers of one loader, for one pass or for many.
 
-    block = None if packed.block is None else SharedMemory(packed.block)
+    Args:
+        settings: What they are started with.
+        count: How many.
+        prefetch: How many batches each has in hand.
+        timeout: The most seconds to wait for a batch; 0 for no bound.
+    """
 
-    def visit(value: Any) -> Any:
-        if not isinstance(value, _ArrayPlace):
-            return value
-        if block is None:
-            return vkml.tensor(np.empty(value.shape, value.dtype))
-        shared = np.ndarray(value.shape, value.dtype, block.buf, value.offset)
-        return vkml.tensor(shared.copy())
+    def __init__(self, settings: WorkerSettings, count: int, prefetch: int, timeout: float) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._prefetch = prefetch
+        self._timeout = timeout
+        self._is_iterable = isinstance(settings.dataset, IterableDataset)
+        self._connections: list[Connection] = []
+        self._processes: list[Any] = []
+        self._pending: list[int] = []  # workers that owe an answer, in order
+        # Also when the loader is forgotten, or the program ends.
+        self.close = weakref.finalize(
+            self, _stop, self._connections, self._processes, self._pending
+        )
+        for number in range(count):
+            here, there = context.Pipe()
+            process = context.Process(
+                target=_work, args=(there, number, count, settings), daemon=True
+            )
+            process.start()
+            there.close()
+            self._connections.append(here)
+            self._processes.append(process)
 
+    def read(self, batches: Iterator[Any], seed: int) -> Iterator[Any]:
+        """One pass.
+
+        Args:
+            batches: The numbers of each batch's items; of an iterable dataset, None for ever.
+            seed: What the workers' draws begin with.
+
+        Raises:
+            Exception: What the dataset or the collate function raised in a worker; its cause shows
+                where.
+            RuntimeError: A worker died, or took longer than the timeout.
+        """
+        for connection in self._connections:
+            self._send(connection, _Begin(seed))
+        active = deque(range(len(self._connections)))
+        try:
+            while True:
+                while active and len(self._pending) < len(active) * self._prefetch:
+                    numbers = next(batches, _End())
+                    if isinstance(numbers, _End):
+                        active.clear()
+                        break
+                    self._send(self._connections[active[0]], numbers)
+                    self._pending.append(active[0])
+                    active.rotate(-1)
+                if not self._pending:
+                    return
+                worker = self._pending[0]
+                answer = self._receive(worker)
+                del self._pending[0]
+                if isinstance(answer, _End):
+                    if worker in active:
+                        active.remove(worker)
+                    continue
+                yield unpack(answer)
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:  # Ctrl-C: what a worker is at may take for ever
+            self.close()
+            raise
+        finally:
+            if self.is_sound():
+                self._drain()
+            else:
+                self.close()
+
+    def is_sound(self) -> bool:
+        """Whether all workers live."""
+        return self.close.alive and all(process.is_alive() for process in self._processes)
+
+    def _send(self, connection: Connection, message: Any) -> None:
+        try:
+            connection.send(message)
+        except (BrokenPipeError, OSError) as error:
+            raise self._death() from error
+
+    def _receive(self, worker: int) -> Any:
+        connection, process = self._connections[worker], self._processes[worker]
+        limit = self._timeout if self._timeout > 0 else None
+        if not wait([connection, process.sentinel], limit):
+            self.close()
+            raise RuntimeError(
+                f"[DataLoader] worker {worker} gave no batch within {self._timeout} seconds. Pass "
+                "a longer timeout, or 0 for none."
+            )
+        try:
+            answer = connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._death() from error
+        if isinstance(answer, _Failure):
+            del self._pending[0]
+            if answer.error is None:
+                raise RuntimeError(f"[DataLoader] worker {worker} failed:\n{answer.text}")
+            answer.error.__cause__ = RemoteTraceback(answer.text)
+            raise answer.error
+        return answer
+
+    def _death(self) -> RuntimeError:
+        time.sleep(0.1)  # the pipe closes before the process is gone
+        dead = [
+            f"worker {number} (process {process.pid}) died with exit code {process.exitcode}"
+            for number, process in enumerate(self._processes)
+            if process.exitcode is not None
+        ]
+        self.close()
+        return RuntimeError(
+            f"[DataLoader] {'; '.join(dead) or 'a worker closed its pipe'}. It may have been "
+            "killed for want of memory, or the dataset may have ended the process."
+        )
+
+    def _drain(self) -> None:
+        """Takes what is still owed, so that the next pass begins with nothing in the pipes."""
+        while self._pending and self.is_sound():
+            answer = self._connections[self._pending[0]].recv()
+            del self._pending[0]
+            if isinstance(answer, PackedBatch):
+                discard(answer)
+
+
+def _stop(connections: list[Connection], processes: list[Any], pending: list[int]) -> None:
+    """Closes the pipes, which ends the workers; takes the batches that are on their way."""
+    for worker in pending:
+        _discard_ready(connections[worker])
+    for connection in connections:
+        connection.close()
+    for process in processes:
+        process.join(2.0 if process.is_alive() else None)
+        if process.is_alive():
+            process.terminate()
+            process.join()
+
+
+def _discard_ready(connection: Connection) -> None:
     try:
-        return _map_leaves(visit, packed.structure)
-    finally:
-        if block is not None:
-            block.close()
-            block.unlink()
-
-
-def _remove_block(name: str | None) -> None:
-    if name is not None:
-        block = SharedMemory(name)
-        block.close()
-        block.unlink()
-
-
-def _map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
-    """The same dictionaries, lists and tuples with `function` of each leaf."""
-    if isinstance(value, _ArrayPlace):
-        return function(value)
-    if isinstance(value, Mapping):
-        return {key: _map_leaves(function, entry) for key, entry in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_map_leaves(function, entry) for entry in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(_map_leaves(function, entry) for entry in value)
-    return function(value)
+        while connection.poll(0):
+            answer = connection.recv()
+            if isinstance(answer, PackedBatch):
+                discard(answer)
+    except (EOFError, OSError):  # the worker is gone, and so is the rest
+        return

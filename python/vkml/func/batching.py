@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import vkml
 from vkml import Tensor, _vkml
-from vkml.func.trees import broadcast_prefix, flatten, unflatten
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from vkml.tracing import recording_only
+from vkml.trees import broadcast_prefix, flatten, unflatten
 
 Function = Callable[..., Any]
 
@@ -64,7 +61,7 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
             )
             for tensor, batch in zip(tensors, batches, strict=True)
         ]
-        with _recording_only():
+        with recording_only():
             result = func(*unflatten(args, examples), **kwargs)
         outputs = flatten(result)
         places = broadcast_prefix(out_dims, result, "out_dims")
@@ -111,14 +108,3 @@ def _place(tensor: Tensor, is_batched: bool, size: int, place: int | None) -> Te
     if not is_batched:
         tensor = tensor.unsqueeze(0).broadcast_to((size, *tensor.shape))
     return tensor if place % tensor.ndim == 0 else vkml.movedim(tensor, 0, place)
-
-
-@contextmanager
-def _recording_only() -> Iterator[None]:
-    """Eager mode would compute placeholders."""
-    eager = vkml.is_eager()
-    vkml.set_eager(False)
-    try:
-        yield
-    finally:
-        vkml.set_eager(eager)

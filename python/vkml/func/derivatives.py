@@ -14,7 +14,7 @@ from typing import Any
 
 import vkml
 from vkml import Tensor, _vkml, enable_grad
-from vkml.func.trees import flatten, unflatten
+from vkml.trees import flatten, unflatten
 
 Function = Callable[..., Any]
 ArgNums = int | Sequence[int]

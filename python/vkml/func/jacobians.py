@@ -10,7 +10,7 @@ import vkml
 from vkml import Tensor
 from vkml.func.batching import vmap
 from vkml.func.derivatives import ArgNums, Function, chosen, jvp, vjp
-from vkml.func.trees import flatten, unflatten
+from vkml.trees import flatten, unflatten
 
 
 def jacrev(

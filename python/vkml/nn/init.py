@@ -67,6 +67,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         "conv1d": 1.0,
         "conv2d": 1.0,
         "conv3d": 1.0,
+        "conv_transpose1d": 1.0,
+        "conv_transpose2d": 1.0,
+        "conv_transpose3d": 1.0,
         "sigmoid": 1.0,
         "tanh": 5.0 / 3,
         "relu": math.sqrt(2.0),
@@ -133,6 +136,75 @@ def kaiming_normal_(
 ) -> Tensor:
     """Normal, with the deviation of He et al. (2015); arguments as `kaiming_uniform_`."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_normal_"))
+
+
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+) -> Tensor:
+    """Fills with draws from the normal distribution, conditioned on [a, b]."""
+    draw = vkml.truncated_normal(tensor.shape, mean, std, a, b, device=tensor.device)
+    return _assign(tensor, draw)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """A random (semi-)orthogonal matrix times `gain` (Saxe et al., 2014).
+
+    Trailing axes are flattened into columns. The matrix is drawn and factored on the CPU.
+    """
+    if tensor.ndim < 2:
+        raise vkml.ShapeError(
+            f"[orthogonal_] needs at least 2 axes, got shape {tuple(tensor.shape)}."
+        )
+    if tensor.numel() == 0:
+        return tensor
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    with no_grad():
+        draw = vkml.randn((max(rows, columns), min(rows, columns)), device=vkml.cpu)
+        q, r = vkml.linalg.qr(draw)
+        # The signs of R's diagonal make Q uniform over orthogonal matrices (Mezzadri, 2007).
+        q = q * r.diagonal().sign()
+        q = q.transpose(0, 1) if rows < columns else q
+        return _assign(tensor, (q * gain).reshape(tensor.shape).contiguous().to(tensor.device))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+    """Normal draws in a matrix, with the same share of zeros in each column (Martens, 2010).
+
+    Args:
+        tensor: The matrix.
+        sparsity: The share of zeros in a column, rounded up to whole elements.
+        std: The deviation of the others.
+    """
+    if tensor.ndim != 2:
+        raise vkml.ShapeError(f"[sparse_] needs a matrix, got shape {tuple(tensor.shape)}.")
+    zeros = math.ceil(sparsity * tensor.shape[0])
+    rank = vkml.rand(tensor.shape, device=tensor.device).argsort(0).argsort(0)
+    draw = vkml.randn(tensor.shape, device=tensor.device) * std
+    return _assign(tensor, vkml.where(rank < zeros, 0.0, draw))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Weights of a convolution that passes as many channels on as it can, in each group.
+
+    Args:
+        tensor: Weights of shape (out, in / groups, kernel...).
+        groups: How many groups the channels are in.
+    """
+    if tensor.ndim not in (3, 4) or tensor.shape[0] % groups != 0:
+        raise vkml.ShapeError(
+            f"[dirac_] got shape {tuple(tensor.shape)} and {groups} groups. Pass weights of a "
+            "convolution whose output channels the groups divide."
+        )
+    shape, device = tensor.shape, tensor.device
+
+    def index(axis: int) -> Tensor:
+        extents = [-1 if each == axis else 1 for each in range(len(shape))]
+        return vkml.arange(shape[axis], device=device).reshape(extents)
+
+    is_one = (index(0) % (shape[0] // groups)) == index(1)
+    for axis in range(2, len(shape)):
+        is_one = is_one & (index(axis) == shape[axis] // 2)
+    return _assign(tensor, is_one.to(tensor.dtype))
 
 
 def default_affine_(weight: Tensor, bias: Tensor | None) -> None:

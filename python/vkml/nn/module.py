@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import vkml
 from vkml import Tensor, no_grad
+from vkml.foreign import tensor_from
 from vkml.nn.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -455,15 +456,15 @@ class Module:
                 yield from module._state_entries(f"{prefix}{name}.")
 
     def load_state_dict(
-        self, state_dict: Mapping[str, Tensor], strict: bool = True
+        self, state_dict: Mapping[str, Any], strict: bool = True
     ) -> IncompatibleKeys:
         """Copies values into parameters and buffers of the same names.
 
         Everything is checked before anything is written.
 
         Args:
-            state_dict: Values by dotted name; each is converted to the dtype and device of its
-                destination.
+            state_dict: Values by dotted name, vkML's, PyTorch's or NumPy's; each is converted to
+                the dtype and device of its destination.
             strict: Whether names that only one side has are an error.
 
         Raises:
@@ -494,7 +495,8 @@ class Module:
             )
         with no_grad():
             for _, destination, value in matched:
-                destination.assign_(value.detach().to(destination.device).to(destination.dtype))
+                given = tensor_from(value).detach()
+                destination.assign_(given.to(destination.device).to(destination.dtype))
         return IncompatibleKeys(missing, unexpected)
 
     # Printing.
