@@ -24,6 +24,10 @@ Tensor view_of(const Tensor& x, Operator view) {
 
 std::vector<graph::Value> values_of(std::span<const Tensor> tensors);
 
+/// Gives a tensor another value of its shape and dtype, which its copies, its base and its views
+/// show from now on; computes it as record() does.
+void assign_to(const Tensor& tensor, const graph::Value& value);
+
 /// A number takes the device of the tensor it meets.
 graph::Value on_device(const graph::Value& value, Device device);
 /// Whether it must do so to get there.

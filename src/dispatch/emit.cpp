@@ -98,7 +98,7 @@ class Emitter {
         values_.emplace(position, read(schedule_.sources_of(position)[0], node.shape(), *maps_));
         return;
       case Family::kAssign:
-        values_.emplace(position, read(schedule_.sources_of(position)[1], node.shape(), *maps_));
+        values_.emplace(position, read(read_sources(schedule_, position)[0], node.shape(), *maps_));
         return;
       case Family::kCheck:
         values_.emplace(position, check(position, node));
@@ -147,12 +147,22 @@ class Emitter {
     return ops::narrow(Expr(&builder_, registers[program.outputs[0]]), node.dtype());
   }
 
+  /// A place of this kernel where an index may be found bad.
+  int add_site(const Node& node, std::int64_t extent) {
+    if (!ops::checks_indices(node.op())) {
+      throw InternalError(std::string(node.op().name) + " is not listed among what checks indices");
+    }
+    const int site = context_.add_site(node.op().name, extent);
+    kernel_.sites.push_back(site);
+    return site;
+  }
+
   Expr check(int position, const Node& node) {
     const Expr x = read(schedule_.sources_of(position)[0], node.shape(), *maps_);
     const std::int64_t extent = node.attributes()[0];
     const Expr exempt = x == x.bits_of(x.type(), node.attributes()[1]);
     const Expr index = ops::select(exempt, x.constant(0), x);
-    const int site = context_.add_site(node.op().name, extent);
+    const int site = add_site(node, extent);
     const Expr checked =
         index.emit(Opcode::kCheckIndex, x.type(), x.bits_of(x.type(), extent), site);
     return ops::select(exempt, x, checked);
@@ -186,7 +196,7 @@ class Emitter {
     const graph::Attributes& given = node.attributes();
     const auto padded_axis = [&] { return given[0] + kMaxDims - node.source(0)->shape().rank(); };
     const auto site = [&] {
-      return context_.add_site(node.op().name, node.source(0)->shape()[static_cast<int>(given[0])]);
+      return add_site(node, node.source(0)->shape()[static_cast<int>(given[0])]);
     };
     switch (kernel_.kind) {
       case KernelKind::kGather:
@@ -359,6 +369,16 @@ Kernel emit_group(const PlanContext& context, const Group& group) {
 Kernel emit_copy(const PlanContext& context, int source, const Shape& reader, int target_buffer,
                  DType dtype, std::int64_t offset, const Extents& strides) {
   return Emitter(context).copy(source, reader, target_buffer, dtype, offset, strides);
+}
+
+Kernel copy_kernel(const Operand& from, const Operand& to) {
+  Kernel kernel;
+  kernel.space = to.extents;
+  kernel.loads = {from};
+  kernel.stores = {to};
+  kernel.program.code = {{Opcode::kLoad, ops::compute_type(to.dtype), 0, 0, 0, 0}};
+  kernel.program.outputs = {0};
+  return kernel;
 }
 
 }  // namespace vkml::dispatch

@@ -1,9 +1,11 @@
 #include "join.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
+#include "emit.h"
 #include "vkml/core/error.h"
 
 namespace vkml::dispatch {
@@ -24,19 +26,13 @@ struct Written {
   int node = -1;            // the value it holds now
 };
 
-bool checks_indices(const Kernel& kernel) {
-  if (kernel.kind == KernelKind::kGather || kernel.kind == KernelKind::kScatter) return true;
-  return std::ranges::any_of(kernel.program.code, [](const ops::Instruction& instruction) {
-    return instruction.op == ops::Opcode::kCheckIndex;
-  });
-}
-
 class Joining {
  public:
   JoinedParts run(std::vector<RecordedPart> parts, std::span<const BlockId> kept,
                   std::span<const BlockId> renewed) {
     for (RecordedPart& part : parts) add(part);
     keep(kept, renewed);
+    keep_blocks_that_a_failure_would_need();
     drop_unread_kernels();
     joined_.graph.input_count = static_cast<int>(joined_.inputs.size());
     joined_.graph.result_count = static_cast<int>(joined_.results.size());
@@ -65,6 +61,7 @@ class Joining {
         for (Operand& operand : *operands) move(operand);
       }
       for (int& node : kernel.nodes) node += first_node;
+      for (int& site : kernel.sites) site += first_site;
       for (ops::Instruction& instruction : kernel.program.code) {
         if (instruction.op == ops::Opcode::kScalar) instruction.imm += first_scalar;
         if (instruction.op == ops::Opcode::kCheckIndex) instruction.imm += first_site;
@@ -187,6 +184,7 @@ class Joining {
       if (std::ranges::find(renewed, block) != renewed.end()) {
         result.donor = static_cast<int>(joined_.inputs.size());
         joined_.inputs.emplace_back();
+        buffer.donor_is_dead = true;
       }
       make_result(written.buffer, result);
     }
@@ -195,6 +193,48 @@ class Joining {
         joined_.graph.nodes[at(written.node)].result = written.buffer;
       }
     }
+  }
+
+  /// Each part checks its indices before it overwrites a block, but a later part may check others:
+  /// what is overwritten before that goes to a block of its own, which starts as a copy if need be.
+  void keep_blocks_that_a_failure_would_need() {
+    std::vector<Kernel>& kernels = joined_.graph.kernels;
+    const auto last = std::find_if(kernels.rbegin(), kernels.rend(),
+                                   [](const Kernel& kernel) { return !kernel.sites.empty(); });
+    std::vector<Kernel> copies;
+    for (auto kernel = kernels.begin(); kernel != last.base(); ++kernel) {
+      for (const Operand& store : kernel->stores) {
+        Buffer& buffer = joined_.graph.buffers[at(store.buffer)];
+        if (buffer.donor < 0 || buffer.donor_is_dead) continue;
+        if (!writes_all(store, buffer)) copies.push_back(copy_of_donor(store, buffer));
+        joined_.results[at(buffer.binding)].donor = buffer.donor = -1;
+        joined_.has_fresh_assignment = true;
+      }
+    }
+    kernels.insert(kernels.begin(), std::make_move_iterator(copies.begin()),
+                   std::make_move_iterator(copies.end()));
+  }
+
+  static bool writes_all(const Operand& store, const Buffer& buffer) {
+    for (std::size_t axis = 0; axis < kMaxDims; ++axis) {
+      if (store.extents[axis] > 1 && store.strides[axis] == 0) return false;
+    }
+    return numel(store.extents) * static_cast<std::int64_t>(size_of(store.dtype)) == buffer.bytes;
+  }
+
+  Kernel copy_of_donor(const Operand& store, const Buffer& buffer) const {
+    const std::vector<Buffer>& buffers = joined_.graph.buffers;
+    const auto donor = std::ranges::find_if(buffers, [&](const Buffer& other) {
+      return other.kind == BufferKind::kInput && other.binding == buffer.donor;
+    });
+    Operand whole;
+    whole.buffer = store.buffer;
+    whole.dtype = store.dtype;
+    whole.extents[kMaxDims - 1] = buffer.bytes / static_cast<std::int64_t>(size_of(store.dtype));
+    whole.strides[kMaxDims - 1] = 1;
+    Operand old = whole;
+    old.buffer = static_cast<int>(donor - buffers.begin());
+    return copy_kernel(old, whole);
   }
 
   /// Kernels whose results nobody reads or keeps, and that cannot fail, need not run.
@@ -209,7 +249,7 @@ class Joining {
       Kernel& kernel = graph.kernels[k];
       const bool writes_needed = std::ranges::any_of(
           kernel.stores, [&](const Operand& store) { return is_read[at(store.buffer)]; });
-      if (!writes_needed && !checks_indices(kernel)) continue;
+      if (!writes_needed && kernel.sites.empty()) continue;
       for (const auto* operands : {&kernel.core_inputs, &kernel.loads}) {
         for (const Operand& operand : *operands) is_read[at(operand.buffer)] = true;
       }

@@ -2,6 +2,10 @@
 //
 // `kernels` is the plan: run them in order. `nodes` is the same computation before fusion, kept for
 // the reference backend and the verifier, which evaluate definitions rather than programs.
+//
+// A plan that fails on an index has overwritten nothing that anybody would miss: a kernel with a
+// store to a donated block that is not dead runs after the last one that checks indices.
+// verify_plan() checks it.
 #pragma once
 
 #include <array>
@@ -29,7 +33,8 @@ struct Buffer {
   int binding = -1;               // index into Bindings::inputs or ::results
   std::int64_t bytes = 0;         // temporaries and results
   std::int64_t arena_offset = 0;  // temporaries; a multiple of 256
-  int donor = -1;                 // results: the input binding whose block this overwrites
+  int donor = -1;  // results: the input binding whose block this overwrites, in part or whole
+  bool donor_is_dead = false;  // nobody would read the donor's old value, whatever happens
 };
 
 /// A strided window on a buffer. Offset and strides are in elements; for inputs the offset adds to
@@ -109,6 +114,7 @@ struct Kernel {
   std::vector<Operand>
       stores;  // extents equal `space`; a row value has stride 0 along the row axes
   ops::ScalarProgram program;
+  std::vector<int> sites;          // that it may report; none: it checks no index
   std::vector<int> nodes;          // positions in ExecutionGraph::nodes
   std::int64_t scratch_bytes = 0;  // asked for by Backend::scratch_bytes
   int scratch = -1;                // a temporary buffer of that size, or -1
