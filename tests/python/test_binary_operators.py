@@ -73,7 +73,9 @@ def test_the_power_operator_is_pow(exponent: float, dtype: object, device: objec
     x = vkml.tensor([0, 1, 3, 200], dtype=dtype, device=device)
     operated, called = x**exponent, vkml.pow(x, exponent)
     assert operated.dtype == called.dtype
-    np.testing.assert_array_equal(operated.to(vkml.float64).numpy(), called.to(vkml.float64).numpy())
+    np.testing.assert_array_equal(
+        operated.to(vkml.float64).numpy(), called.to(vkml.float64).numpy()
+    )
 
 
 def test_powers_at_the_edges(device: object) -> None:

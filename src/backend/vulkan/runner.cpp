@@ -62,7 +62,7 @@ void Runner::reserve(const VulkanExecutable& executable) {
 }
 
 std::vector<Place> Runner::places(const VulkanExecutable& executable,
-                                          const dispatch::Bindings& bindings) const {
+                                  const dispatch::Bindings& bindings) const {
   std::vector<Place> places;
   places.reserve(executable.buffers().size());
   for (const dispatch::Buffer& buffer : executable.buffers()) {
@@ -263,8 +263,7 @@ RunLayout Runner::layout(const VulkanExecutable& executable, const dispatch::Bin
 
 template <typename Finish>
 void Runner::record(VulkanExecutable& executable, const RunLayout& layout, Frame& frame,
-                    const StatusReport& inherited, VkCommandBufferUsageFlags usage,
-                    Finish finish) {
+                    const StatusReport& inherited, VkCommandBufferUsageFlags usage, Finish finish) {
   const DeviceFunctions& vk = context_->vk();
   const std::vector<bool>& barriers = executable.barriers(layout.pattern, layout.offsets);
   VkCommandBuffer commands = frame.begin_commands(usage);
