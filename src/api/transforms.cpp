@@ -16,12 +16,6 @@ namespace {
 
 using graph::Value;
 
-std::vector<Value> values_of(std::span<const Tensor> tensors) {
-  std::vector<Value> values;
-  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
-  return values;
-}
-
 std::vector<Tensor> tensors_of(std::span<const Value> values) {
   std::vector<Tensor> tensors;
   for (const Value& value : values) tensors.push_back(value ? record(value) : Tensor());
