@@ -67,6 +67,7 @@ Tensor Tensor::index(const Index& index) const {
   return record_view(apply_index("getitem", x, index), *this, x);
 }
 
+// Written as through a view: x[index] is one.
 void Tensor::index_put_(const Index& index, const Tensor& given) {
   const Value old = value();
   if (old->is_gradient_stop() && is_grad_enabled()) {
@@ -74,22 +75,12 @@ void Tensor::index_put_(const Index& index, const Tensor& given) {
         "[setitem] a leaf that requires a gradient cannot be assigned to in place. Use no_grad, or "
         "assign to a copy");
   }
-  const Value dense = graph::contiguous(old);
-  const Value window = apply_index("setitem", dense, index);
+  const Value window = apply_index("setitem", old, index);
   const Value element =
       graph::cast_operand("setitem", on_device(given.value(), old.device()), old.dtype());
   const Value value =
       graph::broadcast_to(without_leading_ones(element, window.rank()), window.shape().extents());
-  Value updated;
-  if (old->is_gradient_stop()) {
-    const Value replaced = graph::view_update(dense, value, graph::window_between(dense, window));
-    updated = graph::assign(dense, replaced, graph::kFlagRequiresGrad | graph::kFlagGradientStop);
-    updated.node()->set_sink(slot_->gradient());
-  } else {
-    updated = graph::view_update(dense, value, graph::window_between(dense, window));
-  }
-  slot_->rebind(updated);
-  if (is_eager()) realize();
+  assign_to(Tensor(make_view_slot(window, slot_, old.node())), value);
 }
 
 }  // namespace vkml

@@ -1,5 +1,6 @@
 #include "record_tensor.h"
 
+#include "pending_assignments.h"
 #include "slot.h"
 #include "vkml/api/context.h"
 #include "vkml/ops/elementwise.h"
@@ -10,7 +11,8 @@ namespace {
 /// Whether a value is to be computed when the chain below it has this depth.
 bool is_too_deep(const graph::Value& value) {
   const std::uint32_t limit = depth_limit();
-  return limit != 0 && value->depth() > limit && !value->requires_grad();
+  const bool needs_gradient = value->requires_grad() && !value->is_gradient_stop();
+  return limit != 0 && value->depth() > limit && !needs_gradient;
 }
 
 Tensor finish(Tensor tensor, bool too_deep) {
@@ -37,6 +39,12 @@ Tensor record(graph::Value value) {
 
 Tensor record_view(const graph::Value& value, const Tensor& base, const graph::Value& base_value) {
   return finish(Tensor(make_view_slot(value, base.slot(), base_value.node())), is_too_deep(value));
+}
+
+void assign_to(const Tensor& tensor, const graph::Value& value) {
+  const graph::NodePtr assigned = tensor.slot()->assign(value);
+  add_pending_assignment(assigned);
+  finish(tensor, is_too_deep(graph::Value(assigned)));
 }
 
 }  // namespace vkml

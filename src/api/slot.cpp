@@ -65,7 +65,7 @@ void Slot::show(NodePtr node) {
 namespace {
 
 /// Takes the recorded steps again, from a new value.
-Value replay(const std::vector<ViewStep>& steps, const Value& from) {
+Value replay(std::span<const ViewStep> steps, const Value& from) {
   Value value = from;
   for (const ViewStep& step : steps)
     value = graph::replay_view(*step.op, step.attributes, step.extents, value);
@@ -157,35 +157,64 @@ void check_shows_elements_once(const Shape& view) {
   }
 }
 
+/// `whole` with the window that `steps` lead to replaced.
+Value with_window(const Value& whole, std::span<const ViewStep> steps, const Value& value) {
+  const Value dense = graph::contiguous(whole);
+  const Value window = replay(steps, dense);
+  check_shows_elements_once(window.shape());
+  // What replaces all of a value does not read it: assigning cures one that cannot be computed.
+  const bool is_dense = window.shape().is_contiguous(size_of(dense.dtype()));
+  if (is_dense && window->numel() == dense->numel())
+    return graph::reshape(value, dense.shape().extents());
+  return graph::view_update(dense, value, graph::window_between(dense, window));
+}
+
 }  // namespace
 
-void Slot::rebind(const Value& value) {
+NodePtr Slot::record_assignment(const Value& value) {
+  NodePtr old = node_;
+  // An unread assignment that nothing will need again is forgotten: not by the new value, which
+  // would be deeper, and not after a bad index, since none is checked.
+  if (!old->is_computed() && !value->may_fail() && value->depth() <= old->depth()) {
+    if (NodePtr before = before_.lock()) old = std::move(before);
+  }
+  const Value dense = graph::contiguous(Value(old));
+  before_ = dense.node();
+  if (!gradient_) return graph::assign(dense, value).node();
+  const graph::GradientMode mode(false);
+  NodePtr leaf =
+      graph::assign(dense, value, graph::kFlagRequiresGrad | graph::kFlagGradientStop).node();
+  leaf->set_sink(gradient_);
+  return leaf;
+}
+
+NodePtr Slot::assign_window(const Value& value, std::span<const ViewStep> steps) {
   const std::scoped_lock lock(mutex_);
   refresh();
-  if (!base_) {
-    if (gradient_ && value->requires_grad() && !value->is_gradient_stop()) {
-      throw AutogradError(
-          "[assign_] a leaf that requires a gradient cannot be changed in place, through a view "
-          "either, while gradients are recorded. Use no_grad");
-    }
-    show(node_for(value));
-    return;
+  if (base_) {
+    capture(base_);
+    std::vector<ViewStep> path = steps_;
+    path.insert(path.end(), steps.begin(), steps.end());
+    // Neither a leaf's gradient nor what a detached tensor is given may cross into the base.
+    const Value written = gradient_ || crosses_detach() ? graph::detach(value) : value;
+    std::optional<graph::GradientMode> mode;
+    if (crosses_detach() && root().gradient_) mode.emplace(false);
+    NodePtr assigned = base_->assign_window(written, path);
+    refresh();
+    return assigned;
   }
-  // Neither a leaf's gradient nor what a detached tensor is given may cross into the base.
-  capture(base_);
-  const Value written = gradient_ || crosses_detach() ? graph::detach(value) : value;
-  std::optional<graph::GradientMode> mode;
-  if (crosses_detach() && root().gradient_) mode.emplace(false);
-  if (shows_all()) {
-    base_->rebind(written);
-  } else {
-    const Value dense = graph::contiguous(Value(node_of(base_)));
-    const Value window = replay(steps_, dense);
-    check_shows_elements_once(window.shape());
-    base_->rebind(graph::view_update(dense, written, graph::window_between(dense, window)));
+  const Value whole = steps.empty() ? value : with_window(Value(node_), steps, value);
+  if (gradient_ && whole->requires_grad()) {
+    throw AutogradError(
+        "[assign_] a leaf that requires a gradient cannot be changed in place, through a view "
+        "either, while gradients are recorded. Use no_grad");
   }
-  refresh();
+  NodePtr assigned = record_assignment(whole);
+  show(assigned);
+  return assigned;
 }
+
+NodePtr Slot::assign(const Value& value) { return assign_window(value, {}); }
 
 std::shared_ptr<Slot> make_view_slot(const Value& view, const std::shared_ptr<Slot>& base,
                                      const NodePtr& base_node) {

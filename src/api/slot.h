@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -72,10 +73,11 @@ class Slot {
   /// While this thread records, lets it know of a slot that was there before.
   static void capture(const std::shared_ptr<Slot>& slot);
   std::uint64_t version();
-  /// Shows another value. Of a view: the base gets a value with this window replaced. A leaf stays
-  /// a leaf. Throws AutogradError where a leaf would get a history, ArgumentError for a view that
-  /// shows an element twice; nothing has changed then.
-  void rebind(const graph::Value& value);
+  /// Records the assignment of another value, of this shape and dtype. Of a view: the base is
+  /// assigned a value with this window replaced. A leaf stays a leaf. Returns the assignment, which
+  /// the slot without a base shows. Throws AutogradError where a leaf would get a history,
+  /// ArgumentError for a view that shows an element twice; nothing has changed then.
+  graph::NodePtr assign(const graph::Value& value);
   /// Shows another node without touching a base.
   void show(graph::NodePtr node);
   /// Shows another node of the same value: nobody need take views again.
@@ -100,6 +102,9 @@ class Slot {
 
  private:
   void refresh();
+  /// Assigns to the window that `steps` lead to.
+  graph::NodePtr assign_window(const graph::Value& value, std::span<const ViewStep> steps);
+  graph::NodePtr record_assignment(const graph::Value& value);
   /// Whether the whole base is shown: a detached alias.
   bool shows_all() const;
   bool crosses_detach() const;
@@ -111,6 +116,7 @@ class Slot {
   SlotLock mutex_;
   graph::NodePtr node_;
   std::uint64_t version_ = 0;
+  std::weak_ptr<graph::Node> before_;  // what an assignment that is shown replaced
   std::shared_ptr<Slot> base_;
   std::vector<ViewStep> steps_;
   std::uint64_t base_version_ = 0;

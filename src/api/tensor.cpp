@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "call_recorder.h"
-#include "pending_assignments.h"
 #include "record_tensor.h"
 #include "runtime.h"
 #include "slot.h"
@@ -249,18 +248,9 @@ Tensor Tensor::snapshot() const { return record(graph::detach(value())); }
 Tensor& Tensor::assign_(const Tensor& given) {
   const Value old = value();
   const Value value = on_device(given.value(), old.device());
-  const bool leaf = old->is_gradient_stop();
-  Value assigned;
-  if (leaf) {
-    const NoGrad scope;
-    assigned = graph::assign(old, value, graph::kFlagRequiresGrad | graph::kFlagGradientStop);
-    assigned.node()->set_sink(slot_->gradient());
-  } else {
-    assigned = graph::assign(old, value);
-  }
-  slot_->rebind(assigned);
-  add_pending_assignment(assigned.node());
-  if (is_eager()) realize();
+  graph::check_assignable(old, value);
+  const bool cuts_history = old->is_gradient_stop() && value->requires_grad();
+  assign_to(*this, cuts_history ? graph::detach(value) : value);
   return *this;
 }
 
@@ -280,10 +270,7 @@ Tensor& Tensor::update_(const Tensor& given) {
     throw ShapeError(fmt::format("[assign_] a result of shape {} does not fit a tensor of shape {}",
                                  value.shape().to_string(), old.shape().to_string()));
   }
-  const Value typed = graph::cast_operand("assign_", value, old.dtype());
-  if (is_contiguous()) return assign_(Tensor(typed));
-  slot_->rebind(typed);
-  if (is_eager()) realize();
+  assign_to(*this, graph::cast_operand("assign_", value, old.dtype()));
   return *this;
 }
 

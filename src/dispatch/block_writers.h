@@ -1,4 +1,4 @@
-// Writers of blocks that a plan overwrites in place: what a host that observes them hears.
+// Writers of the blocks of a plan's results: what a host that observes them hears.
 #pragma once
 
 #include <exception>
@@ -16,6 +16,22 @@ class DonatedBlockWriter final : public Submission {
   explicit DonatedBlockWriter(std::shared_ptr<Submission> inner) : inner_(std::move(inner)) {}
   void wait() override { inner_->wait_reporting_once(); }
   void wait_reporting_once() override { inner_->wait_reporting_once(); }
+  void wait_for_completion() override { inner_->wait_for_completion(); }
+  bool may_fail() const override { return false; }
+  bool is_done() const override { return inner_->is_done(); }
+
+ private:
+  std::shared_ptr<Submission> inner_;
+};
+
+/// Writer of a block whose value depends on no index: it is right even where the submission fails on
+/// one.
+class UncheckedBlockWriter final : public Submission {
+ public:
+  explicit UncheckedBlockWriter(std::shared_ptr<Submission> inner) : inner_(std::move(inner)) {}
+  void wait() override { inner_->wait_for_completion(); }
+  void wait_for_completion() override { inner_->wait_for_completion(); }
+  bool may_fail() const override { return false; }
   bool is_done() const override { return inner_->is_done(); }
 
  private:

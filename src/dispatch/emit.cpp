@@ -98,7 +98,7 @@ class Emitter {
         values_.emplace(position, read(schedule_.sources_of(position)[0], node.shape(), *maps_));
         return;
       case Family::kAssign:
-        values_.emplace(position, read(schedule_.sources_of(position)[1], node.shape(), *maps_));
+        values_.emplace(position, read(read_sources(schedule_, position)[0], node.shape(), *maps_));
         return;
       case Family::kCheck:
         values_.emplace(position, check(position, node));
@@ -147,12 +147,22 @@ class Emitter {
     return ops::narrow(Expr(&builder_, registers[program.outputs[0]]), node.dtype());
   }
 
+  /// A place of this kernel where an index may be found bad.
+  int add_site(const Node& node, std::int64_t extent) {
+    if (!ops::checks_indices(node.op())) {
+      throw InternalError(std::string(node.op().name) + " is not listed among what checks indices");
+    }
+    const int site = context_.add_site(node.op().name, extent);
+    kernel_.sites.push_back(site);
+    return site;
+  }
+
   Expr check(int position, const Node& node) {
     const Expr x = read(schedule_.sources_of(position)[0], node.shape(), *maps_);
     const std::int64_t extent = node.attributes()[0];
     const Expr exempt = x == x.bits_of(x.type(), node.attributes()[1]);
     const Expr index = ops::select(exempt, x.constant(0), x);
-    const int site = context_.add_site(node.op().name, extent);
+    const int site = add_site(node, extent);
     const Expr checked =
         index.emit(Opcode::kCheckIndex, x.type(), x.bits_of(x.type(), extent), site);
     return ops::select(exempt, x, checked);
@@ -173,7 +183,7 @@ class Emitter {
     kernel_.kind = kernel_kind(static_cast<ops::CoreKind>(node.op().id));
     kernel_.attributes = core_attributes(node);
     for (const int source : schedule_.sources_of(position)) {
-      kernel_.core_inputs.push_back(core_operand(source, position));
+      kernel_.core_inputs.push_back(core_operand(source));
     }
     if (kernel_.kind == KernelKind::kMatmul) broadcast_batches();
     kernel_.core_type = ops::compute_type(node.dtype());
@@ -186,7 +196,7 @@ class Emitter {
     const graph::Attributes& given = node.attributes();
     const auto padded_axis = [&] { return given[0] + kMaxDims - node.source(0)->shape().rank(); };
     const auto site = [&] {
-      return context_.add_site(node.op().name, node.source(0)->shape()[static_cast<int>(given[0])]);
+      return add_site(node, node.source(0)->shape()[static_cast<int>(given[0])]);
     };
     switch (kernel_.kind) {
       case KernelKind::kGather:
@@ -201,7 +211,7 @@ class Emitter {
     }
   }
 
-  Operand core_operand(int source, int) {
+  Operand core_operand(int source) {
     const Node& node = *schedule_[source].node;
     const Access access = access_of(schedule_, source, node.shape());
     Operand operand;

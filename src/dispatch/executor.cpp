@@ -46,26 +46,28 @@ std::shared_ptr<Plan> make_plan(const Schedule& schedule, PlanKey key, Backend& 
     if (assigns && plan->donors[i] < 0) plan->has_fresh_assignment = true;
   }
   plan->may_fail = !lowered.graph.sites.empty();
+  note_reads_and_checks(lowered.graph, *plan);
   ExecutionGraph graph = finish_plan(std::move(lowered.graph), backend);
   plan->executable = backend.compile(std::move(graph));
   return plan;
+}
+
+/// The assertion of a kept value's layout: its block is read as a dense one from now on.
+void check_is_dense(const Node& node) {
+  if (node.shape().is_contiguous(size_of(node.dtype()))) return;
+  throw InternalError(fmt::format("[{}] a result of shape {} is to be kept, but is not contiguous",
+                                  node.op().name, node.shape().to_string()));
 }
 
 Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
   Bound bound;
   for (const int position : plan.inputs) {
     const Node& node = *schedule[position].node;
-    Storage* storage = storage_owner(node).storage().get();
-    // A value whose writer failed is an error here, not a source of wrong numbers.
-    const std::shared_ptr<Submission> writer = storage->writer();
-    if (writer && (plan.has_fresh_assignment || writer->is_done())) {
-      writer->wait();
-      storage->set_writer(nullptr);
-    }
-    bound.bindings.inputs.push_back({storage, offset_of(node)});
+    bind_input(plan, {storage_owner(node).storage().get(), offset_of(node)}, bound);
   }
   for (std::size_t i = 0; i < plan.results.size(); ++i) {
     const Node& node = *schedule[plan.results[i]].node;
+    check_is_dense(node);
     if (plan.donors[i] >= 0) {
       const int donor = plan.inputs[static_cast<std::size_t>(plan.donors[i])];
       const Node& old = *schedule[donor].node;
@@ -83,6 +85,25 @@ Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
   return bound;
 }
 
+/// Lets an assignment that failed show the value before it; where that failed too, or is not
+/// computed and fails now, the one before. Without any it stays uncomputed, and can be assigned to.
+void restore(const NodePtr& assigned) {
+  std::vector<NodePtr> failed{assigned};
+  NodePtr value = assigned->source(0);
+  while (!value->is_computed()) {
+    try {
+      realize(std::span(&value, 1), {.restore_after_failure = false});
+      value->storage()->wait();
+    } catch (const IndexError&) {
+      if (value->is_computed()) break;
+      if (value->family() != Family::kAssign) return;
+      failed.push_back(value);
+      value = value->source(0);
+    }
+  }
+  for (const NodePtr& node : failed) finish_node(*node, value->storage(), value->storage_offset());
+}
+
 /// After a failed index check every assignment of the graph shows its old value.
 void restore_assigned(const Schedule& schedule) {
   std::vector<NodePtr> assigned;
@@ -92,8 +113,7 @@ void restore_assigned(const Schedule& schedule) {
     }
   }
   for (const NodePtr& node : assigned) {
-    const NodePtr old = node->source(0);
-    if (old->is_computed()) finish_node(*node, old->storage(), old->storage_offset());
+    if (!node->is_computed()) restore(node);
   }
 }
 

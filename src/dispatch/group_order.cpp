@@ -129,11 +129,7 @@ class GroupOrder {
 
   bool may_fail(const Group& group) const {
     return std::ranges::any_of(group.members, [&](int member) {
-      const graph::Node& node = *schedule_[member].node;
-      return node.family() == graph::Family::kCheck ||
-             (node.family() == graph::Family::kCore &&
-              (node.op().id == static_cast<int>(ops::CoreKind::kGather) ||
-               node.op().id == static_cast<int>(ops::CoreKind::kScatter)));
+      return ops::checks_indices(schedule_[member].node->op());
     });
   }
 

@@ -24,13 +24,6 @@ struct Written {
   int node = -1;            // the value it holds now
 };
 
-bool checks_indices(const Kernel& kernel) {
-  if (kernel.kind == KernelKind::kGather || kernel.kind == KernelKind::kScatter) return true;
-  return std::ranges::any_of(kernel.program.code, [](const ops::Instruction& instruction) {
-    return instruction.op == ops::Opcode::kCheckIndex;
-  });
-}
-
 class Joining {
  public:
   JoinedParts run(std::vector<RecordedPart> parts, std::span<const BlockId> kept,
@@ -65,6 +58,7 @@ class Joining {
         for (Operand& operand : *operands) move(operand);
       }
       for (int& node : kernel.nodes) node += first_node;
+      for (int& site : kernel.sites) site += first_site;
       for (ops::Instruction& instruction : kernel.program.code) {
         if (instruction.op == ops::Opcode::kScalar) instruction.imm += first_scalar;
         if (instruction.op == ops::Opcode::kCheckIndex) instruction.imm += first_site;
@@ -209,7 +203,7 @@ class Joining {
       Kernel& kernel = graph.kernels[k];
       const bool writes_needed = std::ranges::any_of(
           kernel.stores, [&](const Operand& store) { return is_read[at(store.buffer)]; });
-      if (!writes_needed && !checks_indices(kernel)) continue;
+      if (!writes_needed && kernel.sites.empty()) continue;
       for (const auto* operands : {&kernel.core_inputs, &kernel.loads}) {
         for (const Operand& operand : *operands) is_read[at(operand.buffer)] = true;
       }

@@ -243,7 +243,7 @@ bool is_assembled(const Schedule& schedule, int position) {
 
 std::span<const int> read_sources(const Schedule& schedule, int position) {
   const auto sources = schedule.sources_of(position);
-  return schedule[position].node->family() == Family::kAssign ? sources.subspan(1) : sources;
+  return schedule[position].node->family() == Family::kAssign ? sources.last(1) : sources;
 }
 
 const Shape& reading_shape(const Schedule& schedule, int position) {

@@ -48,8 +48,10 @@ std::int64_t offset_of(const Node& node) {
 }
 
 void finish_node(Node& node, StoragePtr storage, std::int64_t offset) {
+  const std::shared_ptr<Submission> writer = storage->writer();
+  const bool may_fail = writer && writer->may_fail();
   node.bind(std::move(storage), offset);
-  node.mark_computed();
+  node.mark_computed(may_fail);
   if (!node.requires_grad() || node.is_gradient_stop() || node.is_released())
     node.release_sources();
 }

@@ -42,6 +42,8 @@ class RecordedWriter final : public Submission {
         "[jit] this tensor was made inside a recorded function that did not return it, so that no "
         "later call would give it a new value. Return it, or assign to a tensor made outside");
   }
+  /// A step that fails leaves every block that it was given as it was.
+  bool may_fail() const override { return false; }
   bool is_done() const override { return true; }
   std::uint64_t recording() const { return recording_; }
   BlockId block() const { return block_; }
@@ -139,9 +141,10 @@ void Recording::defer(std::span<const graph::NodePtr> roots, const RealizeOption
     RecordedStep::Result result;
     result.donor = donors[i];
     if (result.donor >= 0) {
-      const graph::NodePtr& old = node.source(0);
-      places.push_back({old->storage(), old->storage_offset()});
-      result.offset = old->storage_offset();
+      const graph::Node& old =
+          *schedule[lowered.inputs[static_cast<std::size_t>(result.donor)]].node;
+      places.push_back({old.storage(), old.storage_offset()});
+      result.offset = old.storage_offset();
     } else {
       const std::size_t bytes = static_cast<std::size_t>(node.numel()) * size_of(node.dtype());
       places.push_back({add_block(device, bytes), 0});
@@ -182,6 +185,7 @@ RecordedStep Recording::finish(std::span<const BlockId> kept, std::span<const Bl
   for (const RecordedStep::Result& result : step.results) step.plan->donors.push_back(result.donor);
   step.plan->kernel_count = static_cast<std::int64_t>(joined.graph.kernels.size());
   step.plan->may_fail = !joined.graph.sites.empty();
+  note_reads_and_checks(joined.graph, *step.plan);
   step.plan->executable = backend.compile(finish_plan(std::move(joined.graph), backend));
   return step;
 }
@@ -189,14 +193,8 @@ RecordedStep Recording::finish(std::span<const BlockId> kept, std::span<const Bl
 void run(const RecordedStep& step, StepBindings& bindings) {
   const Plan& plan = *step.plan;
   Backend& backend = backend_for(step.device);
-  for (const Binding& input : bindings.inputs) {
-    if (input.storage == nullptr) continue;  // a renewed block
-    const std::shared_ptr<Submission> writer = input.storage->writer();
-    if (!writer || !(plan.has_fresh_assignment || writer->is_done())) continue;
-    writer->wait();
-    input.storage->set_writer(nullptr);
-  }
   Bound bound;
+  for (const Binding& input : bindings.inputs) bind_input(plan, input, bound);
   for (std::size_t i = 0; i < step.results.size(); ++i) {
     StoragePtr& storage = bindings.results[i];
     if (!storage) storage = allocate(backend, step.results[i].bytes);
@@ -205,10 +203,12 @@ void run(const RecordedStep& step, StepBindings& bindings) {
     // A renewed block is an input that nothing reads.
     const int donor = step.results[i].donor;
     if (donor < 0) continue;
-    Binding& input = bindings.inputs[static_cast<std::size_t>(donor)];
-    if (input.storage == nullptr) input = bound.bindings.results.back();
+    Binding& input = bound.bindings.inputs[static_cast<std::size_t>(donor)];
+    if (input.storage == nullptr) {
+      input.storage = storage.get();
+      input.offset = bindings.offsets[i];
+    }
   }
-  bound.bindings.inputs = std::move(bindings.inputs);
   bound.bindings.scalars = std::move(bindings.scalars);
   const std::shared_ptr<Submission> submission = run_plan(plan, bound, backend);
   if (submission && plan.may_fail && plan.has_fresh_assignment) submission->wait();

@@ -22,7 +22,64 @@ auto with_one_retry(Backend& backend, Action action) {
   return action();
 }
 
+template <typename Visit>
+void for_each_read(const Kernel& kernel, Visit visit) {
+  for (const Operand& operand : kernel.core_inputs) visit(operand.buffer);
+  for (const Operand& operand : kernel.loads) visit(operand.buffer);
+}
+
+/// By input: whether a kernel reads it.
+std::vector<bool> inputs_read(const ExecutionGraph& graph) {
+  std::vector<bool> reads(static_cast<std::size_t>(graph.input_count));
+  for (const Kernel& kernel : graph.kernels) {
+    for_each_read(kernel, [&](int index) {
+      const Buffer& buffer = graph.buffers[static_cast<std::size_t>(index)];
+      if (buffer.kind == BufferKind::kInput) reads[static_cast<std::size_t>(buffer.binding)] = true;
+    });
+  }
+  return reads;
+}
+
+/// By result: whether a kernel that checks an index has a part in it.
+std::vector<bool> results_of_checks(const ExecutionGraph& graph) {
+  std::vector<bool> is_affected(graph.buffers.size());
+  std::vector<bool> results(static_cast<std::size_t>(graph.result_count));
+  for (const Kernel& kernel : graph.kernels) {
+    bool affected = !kernel.sites.empty();
+    for_each_read(kernel, [&](int buffer) {
+      affected = affected || is_affected[static_cast<std::size_t>(buffer)];
+    });
+    if (!affected) continue;
+    for (const Operand& store : kernel.stores) {
+      is_affected[static_cast<std::size_t>(store.buffer)] = true;
+      const Buffer& buffer = graph.buffers[static_cast<std::size_t>(store.buffer)];
+      if (buffer.kind == BufferKind::kResult)
+        results[static_cast<std::size_t>(buffer.binding)] = true;
+    }
+  }
+  return results;
+}
+
 }  // namespace
+
+void note_reads_and_checks(const ExecutionGraph& graph, Plan& plan) {
+  plan.reads = inputs_read(graph);
+  plan.may_fail_at = results_of_checks(graph);
+}
+
+void bind_input(const Plan& plan, Binding input, Bound& bound) {
+  input.is_read = plan.reads[bound.bindings.inputs.size()];
+  bound.bindings.inputs.push_back(input);
+  if (!input.is_read || input.storage == nullptr) return;
+  const std::shared_ptr<Submission> writer = input.storage->writer();
+  if (!writer) return;
+  if (writer->is_done() || (plan.has_fresh_assignment && writer->may_fail())) {
+    writer->wait();
+    input.storage->set_writer(nullptr);
+  } else {
+    bound.inputs_may_fail = bound.inputs_may_fail || writer->may_fail();
+  }
+}
 
 StoragePtr allocate(Backend& backend, std::size_t bytes) {
   return with_one_retry(backend, [&] { return backend.allocator().allocate(bytes); });
@@ -30,10 +87,17 @@ StoragePtr allocate(Backend& backend, std::size_t bytes) {
 
 void set_writers(const Plan& plan, const Bound& bound,
                  const std::shared_ptr<Submission>& submission) {
-  const std::shared_ptr<Submission> donated_writer =
-      submission ? std::make_shared<DonatedBlockWriter>(submission) : nullptr;
+  std::shared_ptr<Submission> donated;
+  std::shared_ptr<Submission> unchecked;
+  if (submission) {
+    donated = std::make_shared<DonatedBlockWriter>(submission);
+    unchecked = std::make_shared<UncheckedBlockWriter>(submission);
+  }
   for (std::size_t i = 0; i < bound.results.size(); ++i) {
-    bound.results[i].storage->set_writer(plan.donors[i] >= 0 ? donated_writer : submission);
+    const bool is_checked = plan.may_fail_at[i] || bound.inputs_may_fail;
+    bound.results[i].storage->set_writer(plan.donors[i] >= 0 ? donated
+                                         : is_checked        ? submission
+                                                             : unchecked);
   }
 }
 

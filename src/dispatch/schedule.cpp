@@ -17,10 +17,27 @@ bool is_available(const Node& node) {
   return node.is_computed() || (node.is_view() && node.view_src()->is_computed());
 }
 
-/// Sources that forward evaluation needs: of a custom gradient's alias, the first.
+/// Whether the old value's block could be the new one's: if nobody else is found to read it.
+bool may_donate(const Node& assignment) {
+  const NodePtr& old = assignment.source(0);
+  if (!old->is_computed() || old->is_view()) return false;
+  const StoragePtr& storage = old->storage();
+  // What was made from host memory while a step is recorded is the same in every later run.
+  const Recording* recording = Recording::current();
+  if (recording != nullptr && recording->block_of(*storage) < 0) return false;
+  if (storage->is_exported() || storage.use_count() > 1) return false;
+  // What a failure leaves alone has to be a value.
+  const std::shared_ptr<Submission> writer = storage->writer();
+  return !writer || !writer->may_fail();
+}
+
+/// Sources that forward evaluation needs: of a custom gradient's alias, the first; of an assignment
+/// the old value for its block alone.
 std::span<const NodePtr> forward_sources(const Node& node) {
   const auto sources = node.sources();
-  return node.family() == Family::kCustom ? sources.first(1) : sources;
+  if (node.family() == Family::kCustom) return sources.first(1);
+  if (node.family() == Family::kAssign && !may_donate(node)) return sources.last(1);
+  return sources;
 }
 
 Role role_of(const Node& node) {
@@ -57,21 +74,16 @@ void number_storage_classes(Schedule& schedule) {
   }
 }
 
-bool may_donate(const Step& step) {
-  if (step.role != Role::kCompute || step.node->family() != Family::kAssign) return false;
-  const NodePtr& old = step.node->source(0);
-  if (!old->is_computed() || old->is_view()) return false;
-  // What was made from host memory while a step is recorded is the same in every later run.
-  const Recording* recording = Recording::current();
-  if (recording != nullptr && recording->block_of(*old->storage()) < 0) return false;
-  return !old->storage()->is_exported() && old->storage().use_count() == 1;
+bool schedules_old_value(const Step& step) {
+  return step.role == Role::kCompute && step.node->family() == Family::kAssign &&
+         step.source_count == 2;
 }
 
 /// An assignment may overwrite the old block when, once this graph has run, nobody can read the old
 /// value: its storage belongs to one node alone, and every reference to that node comes from nodes
 /// of this graph that will have given up their sources.
 void find_donations(Schedule& schedule) {
-  if (std::ranges::none_of(schedule.steps, may_donate)) return;
+  if (std::ranges::none_of(schedule.steps, schedules_old_value)) return;
   std::vector<long> references(schedule.steps.size());
   std::vector<bool> outlived(schedule.steps.size());
   const auto count = [&](const NodePtr& held, bool keeps) {
@@ -94,10 +106,15 @@ void find_donations(Schedule& schedule) {
     if (step.node->is_view()) count(step.node->view_src(), keeps);
   }
   for (Step& step : schedule.steps) {
-    if (!may_donate(step)) continue;
+    if (!schedules_old_value(step)) continue;
     const NodePtr& old = step.node->source(0);
     const auto position = static_cast<std::size_t>(schedule.index.find(old.get()));
     step.donates = !outlived[position] && references[position] == old.use_count();
+    // One block, one new value.
+    outlived[position] = outlived[position] || step.donates;
+    if (step.donates) continue;
+    ++step.first_source;
+    --step.source_count;
   }
 }
 
@@ -172,42 +189,37 @@ Schedule make_schedule(std::span<const NodePtr> roots, bool keep_for_backward) {
   Schedule schedule;
   struct Frame {
     Node* node;
+    Role role;
+    std::span<const NodePtr> sources;
     std::uint32_t next;
   };
   std::vector<Frame> stack;
   const auto visit = [&](Node* node) {
     if (schedule.index.find(node) != -1) return;
     schedule.index.insert(node, kOpen);
-    stack.push_back({node, 0});
+    const Role role = role_of(*node);
+    const bool is_recorded = role == Role::kCompute || role == Role::kAlias;
+    stack.push_back(
+        {node, role, is_recorded ? forward_sources(*node) : std::span<const NodePtr>(), 0});
   };
   for (const NodePtr& root : roots) {
     visit(root.get());
     while (!stack.empty()) {
       Frame& frame = stack.back();
-      Node* node = frame.node;
-      const Role role = role_of(*node);
-      if (role == Role::kCompute || role == Role::kAlias) {
-        const auto sources = forward_sources(*node);
-        if (frame.next < sources.size()) {
-          Node* source = sources[frame.next++].get();
-          visit(source);
-          continue;
-        }
+      if (frame.next < frame.sources.size()) {
+        visit(frame.sources[frame.next++].get());
+        continue;
       }
       Step step;
-      step.node = node;
-      step.role = role;
+      step.node = frame.node;
+      step.role = frame.role;
       step.first_source = static_cast<int>(schedule.sources.size());
-      if (role == Role::kCompute || role == Role::kAlias) {
-        for (const NodePtr& source : forward_sources(*node)) {
-          schedule.sources.push_back(schedule.index.find(source.get()));
-        }
-        step.source_count = static_cast<int>(schedule.sources.size()) - step.first_source;
-        step.kept = node->has_slot();
-      } else if (role == Role::kScalar) {
-        step.kept = node->has_slot();
+      step.source_count = static_cast<int>(frame.sources.size());
+      for (const NodePtr& source : frame.sources) {
+        schedule.sources.push_back(schedule.index.find(source.get()));
       }
-      schedule.index.update(node, schedule.size());
+      step.kept = step.role != Role::kInput && frame.node->has_slot();
+      schedule.index.update(frame.node, schedule.size());
       schedule.steps.push_back(step);
       stack.pop_back();
     }

@@ -63,6 +63,7 @@ Node::Node(NodeSpec&& spec, SourceList&& sources)
   std::uint32_t below = 0;
   for (const NodePtr& source : sources_.span()) {
     if (!source->is_computed()) below = std::max(below, source->depth_);
+    if (source->may_fail()) flags_.fetch_or(kFlagMayFail, std::memory_order_relaxed);
   }
   depth_ = below + 1;
   LiveNodes::add(1);
@@ -78,7 +79,10 @@ void Node::bind(StoragePtr storage, std::int64_t offset) {
   storage_offset_ = offset;
 }
 
-void Node::mark_computed() { flags_.fetch_or(kFlagComputed, std::memory_order_release); }
+void Node::mark_computed(bool may_fail) {
+  if (!may_fail) flags_.fetch_and(~kFlagMayFail, std::memory_order_relaxed);
+  flags_.fetch_or(kFlagComputed, std::memory_order_release);
+}
 
 void Node::mark_released() {
   if (!sources_.span().empty()) flags_.fetch_or(kFlagReleased, std::memory_order_release);

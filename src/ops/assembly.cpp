@@ -132,7 +132,7 @@ Window window_between(const Value& dense, const Value& view) {
   return window;
 }
 
-Value assign(const Value& old, const Value& value, std::uint32_t flags) {
+void check_assignable(const Value& old, const Value& value) {
   if (old.device() != value.device()) {
     throw DeviceError(fmt::format("[assign_] destination is on {}, value on {}",
                                   to_string(old.device()), to_string(value.device())));
@@ -150,6 +150,10 @@ Value assign(const Value& old, const Value& value, std::uint32_t flags) {
     throw ShapeError(fmt::format("[assign_] destination of shape {} is not contiguous",
                                  old.shape().to_string()));
   }
+}
+
+Value assign(const Value& old, const Value& value, std::uint32_t flags) {
+  check_assignable(old, value);
   return record(kAssignOp, {old.node(), value.node()}, old.shape().extents(), old.dtype(),
                 old.device(), {}, flags);
 }

@@ -11,6 +11,7 @@
 
 #include "vkml/core/error.h"
 #include "vkml/graph/value.h"
+#include "vkml/ops/core_kind.h"
 
 namespace vkml::graph {
 
@@ -36,7 +37,7 @@ inline Value record(const OpInfo& op, SourceList sources, std::span<const std::i
                     DType dtype, Device device, const Attributes& attributes = {},
                     std::uint32_t flags = 0) {
   NodeSpec spec;
-  spec.flags = flags;
+  spec.flags = flags | (ops::checks_indices(op) ? kFlagMayFail : 0u);
   spec.op = &op;
   spec.attributes = attributes;
   spec.dtype = dtype;

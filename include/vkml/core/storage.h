@@ -27,6 +27,10 @@ class Submission {
   /// The same, but a bad index is thrown only where it was not thrown before: for blocks that hold
   /// their old value then.
   virtual void wait_reporting_once() { wait(); }
+  /// Returns when the work has finished, whether or not an index was bad. Throws DeviceError.
+  virtual void wait_for_completion() { wait(); }
+  /// Whether a block that it writes may turn out to hold no value, as far as is known.
+  virtual bool may_fail() const { return true; }
   /// Whether wait() would return at once.
   virtual bool is_done() const = 0;
 };

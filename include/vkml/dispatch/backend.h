@@ -23,6 +23,7 @@ class Executable {
 struct Binding {
   Storage* storage = nullptr;
   std::int64_t offset = 0;  // bytes
+  bool is_read = true;      // inputs: false where the old value is overwritten unread
 };
 
 struct Bindings {

@@ -2,6 +2,9 @@
 //
 // `kernels` is the plan: run them in order. `nodes` is the same computation before fusion, kept for
 // the reference backend and the verifier, which evaluate definitions rather than programs.
+//
+// A plan that fails on an index has overwritten nothing: every kernel with a store to a donated
+// block runs after the last one that checks indices. verify_plan() checks it.
 #pragma once
 
 #include <array>
@@ -29,7 +32,7 @@ struct Buffer {
   int binding = -1;               // index into Bindings::inputs or ::results
   std::int64_t bytes = 0;         // temporaries and results
   std::int64_t arena_offset = 0;  // temporaries; a multiple of 256
-  int donor = -1;                 // results: the input binding whose block this overwrites
+  int donor = -1;  // results: the input binding whose block this overwrites, in part or whole
 };
 
 /// A strided window on a buffer. Offset and strides are in elements; for inputs the offset adds to
@@ -63,15 +66,14 @@ enum class KernelKind : std::uint8_t {
   /// The same, giving the position h * W + w of the (first) maximum as i32.
   kMaxPool2dIndices,
   /// output gradient (N, C, OH, OW), indices (N, C, OH, OW); space (N, C, H, W): each input adds
-  /// the
-  /// gradients of the windows whose index names it, in window order. Same attributes.
+  /// the gradients of the windows whose index names it, in window order. Same attributes.
   kMaxPool2dGradient,
   /// attributes: kernel h, w; stride h, w; padding h, w; count_include_pad (0 or 1).
   kAvgPool2d,
   /// output gradient (N, C, OH, OW); space (N, C, H, W). Same attributes.
   kAvgPool2dGradient,
-  /// x, index (i32 or i64); space is the index's shape; out[.., i, ..] = x[.., index[.., i, ..],
-  /// ..].
+  /// x, index (i32 or i64); space is the index's shape;
+  /// out[.., i, ..] = x[.., index[.., i, ..], ..].
   /// attributes: axis of the padded rank 4; site. Axes other than `axis` have equal extents or the
   /// index's is smaller.
   kGather,
@@ -110,6 +112,7 @@ struct Kernel {
   std::vector<Operand>
       stores;  // extents equal `space`; a row value has stride 0 along the row axes
   ops::ScalarProgram program;
+  std::vector<int> sites;          // that it may report; none: it checks no index
   std::vector<int> nodes;          // positions in ExecutionGraph::nodes
   std::int64_t scratch_bytes = 0;  // asked for by Backend::scratch_bytes
   int scratch = -1;                // a temporary buffer of that size, or -1
@@ -159,7 +162,7 @@ struct ProgramLevels {
 };
 ProgramLevels analyze_levels(const Kernel& kernel);
 
-/// The whole plan as text, for explain() and VKML_DEBUG.
+/// The whole plan as text, for explain().
 std::string to_string(const ExecutionGraph& graph);
 
 }  // namespace vkml::dispatch

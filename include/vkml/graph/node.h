@@ -45,6 +45,7 @@ enum NodeFlag : std::uint32_t {
   kFlagGradientStop = 1u << 3,  // an autograd leaf: gradients collect here and go no further
   kFlagReleased = 1u << 4,      // sources were given up by a backward pass
   kFlagHooked = 1u << 5,        // somebody wants to see the gradient
+  kFlagMayFail = 1u << 6,       // a bad index may leave it without a value, as far as is known
 };
 
 /// What a new node is made of.
@@ -92,6 +93,8 @@ class Node : public std::enable_shared_from_this<Node> {
   bool is_weak() const { return has(kFlagWeak); }
   bool is_gradient_stop() const { return has(kFlagGradientStop); }
   bool is_released() const { return has(kFlagReleased); }
+  /// Whether it checks indices, or is computed from something that does and that has not passed.
+  bool may_fail() const { return has(kFlagMayFail); }
   /// Number of unevaluated operations on the longest path below, counting this one.
   std::uint32_t depth() const { return depth_; }
 
@@ -102,7 +105,8 @@ class Node : public std::enable_shared_from_this<Node> {
   /// Bytes from the start of the storage to this node's first element.
   std::int64_t storage_offset() const { return storage_offset_; }
   void bind(StoragePtr storage, std::int64_t offset);
-  void mark_computed();
+  /// `may_fail`: the device runs ahead of the host, and may yet find a bad index.
+  void mark_computed(bool may_fail = false);
   /// Makes a later backward pass through here an error, if there are sources to pass on to.
   void mark_released();
   /// Gives up the sources.

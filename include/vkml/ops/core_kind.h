@@ -2,6 +2,8 @@
 // documented beside dispatch::KernelKind, which lists the same cores in the same order.
 #pragma once
 
+#include "vkml/graph/op_info.h"
+
 namespace vkml::ops {
 
 enum class CoreKind : int {
@@ -20,6 +22,13 @@ enum class CoreKind : int {
   kArgSort,
   kSearchSorted,
 };
+
+/// Whether the operator checks indices at run time and may raise IndexError: the one list of those.
+inline bool checks_indices(const graph::OpInfo& op) {
+  return op.family == graph::Family::kCheck ||
+         (op.family == graph::Family::kCore && (op.id == static_cast<int>(CoreKind::kGather) ||
+                                                op.id == static_cast<int>(CoreKind::kScatter)));
+}
 
 /// What kScatter does with the elements of the source that meet at one element of the base.
 enum class ScatterKind : int { kAdd, kReplace, kMultiply, kMax, kMin };

@@ -105,7 +105,9 @@ Window window_between(const Value& dense, const Value& view);
 /// Records a view again, of another base: `op` is the operator of a view, with its attributes and
 /// extents.
 Value replay_view(const OpInfo& op, const Attributes& attributes, Axes extents, const Value& base);
-/// The new value of a tensor that showed `old`: shape, dtype and device must match. The planner
+/// Throws unless shape, dtype and device match, and `old` is contiguous.
+void check_assignable(const Value& old, const Value& value);
+/// The new value of a tensor that showed `old`, where check_assignable() throws nothing. The planner
 /// writes it over the old value when nobody reads that any more. `flags` are added to the node's.
 Value assign(const Value& old, const Value& value, std::uint32_t flags = 0);
 /// The same value as a node of its own with these flags: how a tensor becomes a leaf.

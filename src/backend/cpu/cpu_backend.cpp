@@ -11,7 +11,6 @@
 #include "compiled_kernel.h"
 #include "machine.h"
 #include "onednn/library.h"
-#include "rollback.h"
 #include "run_context.h"
 #include "threads.h"
 #include "vkml/core/error.h"
@@ -28,7 +27,7 @@ using dispatch::ExecutionGraph;
 
 class CpuExecutable final : public Executable {
  public:
-  explicit CpuExecutable(ExecutionGraph plan) : graph(std::move(plan)), rollback(graph) {
+  explicit CpuExecutable(ExecutionGraph plan) : graph(std::move(plan)) {
     for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
       kernels.push_back(compile_kernel(graph, i));
     }
@@ -36,7 +35,6 @@ class CpuExecutable final : public Executable {
   }
 
   ExecutionGraph graph;
-  Rollback rollback;
   std::vector<std::unique_ptr<CompiledKernel>> kernels;
   std::vector<std::byte*> addresses;  // by buffer, of the run in progress
 };
@@ -77,18 +75,14 @@ class CpuBackend final : public dispatch::Backend {
     place_buffers(plan, bindings);
     Status status;
     const RunContext context{plan.addresses.data(), bindings.scalars.data(), &status};
-    plan.rollback.save(plan.addresses, allocator());
     try {
       for (const auto& kernel : plan.kernels) {
         kernel->run(context);
         if (status.failed()) break;
       }
     } catch (...) {
-      plan.rollback.discard();
       throw dispatch::PartialRun{std::current_exception()};
     }
-    if (status.failed()) plan.rollback.restore(plan.addresses);
-    plan.rollback.discard();
     if (status.failed()) throw_index_error(plan.graph, status.first());
     return nullptr;
   }

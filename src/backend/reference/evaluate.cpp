@@ -188,7 +188,7 @@ class Evaluation {
       case Family::kCast:
         return cast(*sources[0], node.dtype);
       case Family::kAssign:
-        return *sources[1];
+        return *sources.back();
       case Family::kViewUpdate:
         return evaluate_view_update(node, *sources[0], *sources[1]);
       case Family::kCheck:

@@ -105,7 +105,7 @@ std::vector<VulkanSubmission::Pointer> Runner::dependencies(
   std::vector<VulkanSubmission::Pointer> found;
   const Submission* previous = nullptr;  // most inputs come from few submissions
   for (const dispatch::Binding& input : bindings.inputs) {
-    if (input.storage->writer().get() == previous) continue;
+    if (!input.is_read || input.storage->writer().get() == previous) continue;
     previous = input.storage->writer().get();
     const auto writer = std::dynamic_pointer_cast<VulkanSubmission>(input.storage->writer());
     if (!writer) continue;

@@ -55,6 +55,8 @@ void VulkanSubmission::wait_reporting_once() {
   if (failure && !failure->is_reported.exchange(true)) throw IndexError(failure->message);
 }
 
+void VulkanSubmission::wait_for_completion() { settle(); }
+
 bool VulkanSubmission::is_done() const {
   if (!vulkan_is_usable()) return true;
   {

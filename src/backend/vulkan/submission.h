@@ -33,6 +33,8 @@ class VulkanSubmission : public Submission {
 
   void wait() override;
   void wait_reporting_once() override;
+  void wait_for_completion() override;
+  bool may_fail() const override { return outlook() != Outlook::kSucceeded; }
   bool is_done() const override;
 
   /// The queue has it; nobody waits before.

@@ -43,19 +43,6 @@ bool uses(const dispatch::Kernel& kernel, ops::Opcode op) {
                      [&](const ops::Instruction& instruction) { return instruction.op == op; });
 }
 
-/// The sites that the kernel may report.
-std::set<int> sites_of(const dispatch::Kernel& kernel) {
-  std::set<int> sites;
-  if (kernel.kind == dispatch::KernelKind::kGather ||
-      kernel.kind == dispatch::KernelKind::kScatter) {
-    sites.insert(static_cast<int>(kernel.attributes[1]));
-  }
-  for (const ops::Instruction& instruction : kernel.program.code) {
-    if (instruction.op == ops::Opcode::kCheckIndex) sites.insert(static_cast<int>(instruction.imm));
-  }
-  return sites;
-}
-
 }  // namespace
 
 void require_turns(const Context& context, std::int64_t turns) {
@@ -91,7 +78,7 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
     scalars_ = add_buffer({BufferUse::Kind::kScalars, -1, 4, true, false});
   }
   const bool guards = touches.stores && needs_guard(context);
-  const std::set<int> sites = sites_of(kernel);
+  const std::set<int> sites(kernel.sites.begin(), kernel.sites.end());
   if (guards || !sites.empty()) {
     status_ = add_buffer({BufferUse::Kind::kStatus, -1, 4, true, !sites.empty()});
   }
