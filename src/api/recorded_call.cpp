@@ -505,9 +505,11 @@ class Summary {
       value.offset -= found->offset;
     }
     for (const RecordedStep::Result& result : replay_->step.results) {
-      const int source = source_with(result.block);
-      if (is_given(result.block))
-        replay_->sources[static_cast<std::size_t>(source)].is_overwritten = true;
+      if (!is_given(result.block)) continue;
+      Source& source = replay_->sources[static_cast<std::size_t>(source_with(result.block))];
+      source.is_overwritten = true;
+      // A block that a later failure would need is left alone.
+      source.stays_in_place = source.stays_in_place && result.donor >= 0;
     }
   }
 

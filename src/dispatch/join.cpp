@@ -1,6 +1,7 @@
 #include "join.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -30,6 +31,7 @@ class Joining {
                   std::span<const BlockId> renewed) {
     for (RecordedPart& part : parts) add(part);
     keep(kept, renewed);
+    keep_blocks_that_a_failure_would_need();
     drop_unread_kernels();
     joined_.graph.input_count = static_cast<int>(joined_.inputs.size());
     joined_.graph.result_count = static_cast<int>(joined_.results.size());
@@ -181,6 +183,7 @@ class Joining {
       if (std::ranges::find(renewed, block) != renewed.end()) {
         result.donor = static_cast<int>(joined_.inputs.size());
         joined_.inputs.emplace_back();
+        buffer.donor_is_dead = true;
       }
       make_result(written.buffer, result);
     }
@@ -189,6 +192,45 @@ class Joining {
         joined_.graph.nodes[at(written.node)].result = written.buffer;
       }
     }
+  }
+
+  /// Each part checks its indices before it overwrites a block, but a later part may check others:
+  /// what is overwritten before that goes to a block of its own, which starts as a copy.
+  void keep_blocks_that_a_failure_would_need() {
+    std::vector<Kernel>& kernels = joined_.graph.kernels;
+    const auto last = std::find_if(kernels.rbegin(), kernels.rend(),
+                                   [](const Kernel& kernel) { return !kernel.sites.empty(); });
+    std::vector<Kernel> copies;
+    for (auto kernel = kernels.begin(); kernel != last.base(); ++kernel) {
+      for (const Operand& store : kernel->stores) {
+        Buffer& buffer = joined_.graph.buffers[at(store.buffer)];
+        if (buffer.donor < 0 || buffer.donor_is_dead) continue;
+        copies.push_back(copy_of_donor(store, buffer));
+        joined_.results[at(buffer.binding)].donor = buffer.donor = -1;
+      }
+    }
+    kernels.insert(kernels.begin(), std::make_move_iterator(copies.begin()),
+                   std::make_move_iterator(copies.end()));
+  }
+
+  Kernel copy_of_donor(const Operand& store, const Buffer& buffer) const {
+    const std::vector<Buffer>& buffers = joined_.graph.buffers;
+    const auto donor = std::ranges::find_if(buffers, [&](const Buffer& other) {
+      return other.kind == BufferKind::kInput && other.binding == buffer.donor;
+    });
+    Kernel copy;
+    copy.space[kMaxDims - 1] = buffer.bytes / static_cast<std::int64_t>(size_of(store.dtype));
+    Operand whole;
+    whole.dtype = store.dtype;
+    whole.extents = copy.space;
+    whole.strides[kMaxDims - 1] = 1;
+    whole.buffer = store.buffer;
+    copy.stores = {whole};
+    whole.buffer = static_cast<int>(donor - buffers.begin());
+    copy.loads = {whole};
+    copy.program.code = {{ops::Opcode::kLoad, ops::compute_type(store.dtype), 0, 0, 0, 0}};
+    copy.program.outputs = {0};
+    return copy;
   }
 
   /// Kernels whose results nobody reads or keeps, and that cannot fail, need not run.

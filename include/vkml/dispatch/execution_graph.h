@@ -3,8 +3,9 @@
 // `kernels` is the plan: run them in order. `nodes` is the same computation before fusion, kept for
 // the reference backend and the verifier, which evaluate definitions rather than programs.
 //
-// A plan that fails on an index has overwritten nothing: every kernel with a store to a donated
-// block runs after the last one that checks indices. verify_plan() checks it.
+// A plan that fails on an index has overwritten nothing that anybody would miss: a kernel with a
+// store to a donated block that is not dead runs after the last one that checks indices.
+// verify_plan() checks it.
 #pragma once
 
 #include <array>
@@ -33,6 +34,7 @@ struct Buffer {
   std::int64_t bytes = 0;         // temporaries and results
   std::int64_t arena_offset = 0;  // temporaries; a multiple of 256
   int donor = -1;  // results: the input binding whose block this overwrites, in part or whole
+  bool donor_is_dead = false;  // nobody would read the donor's old value, whatever happens
 };
 
 /// A strided window on a buffer. Offset and strides are in elements; for inputs the offset adds to
