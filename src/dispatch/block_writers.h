@@ -24,8 +24,8 @@ class DonatedBlockWriter final : public Submission {
   std::shared_ptr<Submission> inner_;
 };
 
-/// Writer of a block whose value depends on no index: it is right even where the submission fails on
-/// one.
+/// Writer of a block whose value depends on no index: it is right even where the submission fails
+/// on one.
 class UncheckedBlockWriter final : public Submission {
  public:
   explicit UncheckedBlockWriter(std::shared_ptr<Submission> inner) : inner_(std::move(inner)) {}

@@ -371,4 +371,14 @@ Kernel emit_copy(const PlanContext& context, int source, const Shape& reader, in
   return Emitter(context).copy(source, reader, target_buffer, dtype, offset, strides);
 }
 
+Kernel copy_kernel(const Operand& from, const Operand& to) {
+  Kernel kernel;
+  kernel.space = to.extents;
+  kernel.loads = {from};
+  kernel.stores = {to};
+  kernel.program.code = {{Opcode::kLoad, ops::compute_type(to.dtype), 0, 0, 0, 0}};
+  kernel.program.outputs = {0};
+  return kernel;
+}
+
 }  // namespace vkml::dispatch

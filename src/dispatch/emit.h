@@ -30,4 +30,7 @@ Kernel emit_group(const PlanContext& context, const Group& group);
 Kernel emit_copy(const PlanContext& context, int source, const Shape& reader, int target_buffer,
                  DType dtype, std::int64_t offset, const Extents& strides);
 
+/// A kernel that copies between two windows of the same extents and dtype.
+Kernel copy_kernel(const Operand& from, const Operand& to);
+
 }  // namespace vkml::dispatch

@@ -116,8 +116,9 @@ class Fuser {
     for (int i = 0; i < schedule_.size(); ++i) {
       const int group = result_.group_of[at(i)];
       if (group < 0) continue;
-      const bool alone = !is_program(schedule_, i) && is_assembled(schedule_, i);
-      if (schedule_[i].kept || alone) result_.stored[at(i)] = true;
+      const Group& own = result_.groups[at(group)];
+      const bool assembled = own.core >= 0 && is_assembled(schedule_, own.core);
+      if (schedule_[i].kept || (assembled && own.members.back() == i)) result_.stored[at(i)] = true;
     }
     for (int i = 0; i < schedule_.size(); ++i) {
       const int group = result_.group_of[at(i)];

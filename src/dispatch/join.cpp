@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "emit.h"
 #include "vkml/core/error.h"
 
 namespace vkml::dispatch {
@@ -218,19 +219,14 @@ class Joining {
     const auto donor = std::ranges::find_if(buffers, [&](const Buffer& other) {
       return other.kind == BufferKind::kInput && other.binding == buffer.donor;
     });
-    Kernel copy;
-    copy.space[kMaxDims - 1] = buffer.bytes / static_cast<std::int64_t>(size_of(store.dtype));
     Operand whole;
-    whole.dtype = store.dtype;
-    whole.extents = copy.space;
-    whole.strides[kMaxDims - 1] = 1;
     whole.buffer = store.buffer;
-    copy.stores = {whole};
-    whole.buffer = static_cast<int>(donor - buffers.begin());
-    copy.loads = {whole};
-    copy.program.code = {{ops::Opcode::kLoad, ops::compute_type(store.dtype), 0, 0, 0, 0}};
-    copy.program.outputs = {0};
-    return copy;
+    whole.dtype = store.dtype;
+    whole.extents[kMaxDims - 1] = buffer.bytes / static_cast<std::int64_t>(size_of(store.dtype));
+    whole.strides[kMaxDims - 1] = 1;
+    Operand old = whole;
+    old.buffer = static_cast<int>(donor - buffers.begin());
+    return copy_kernel(old, whole);
   }
 
   /// Kernels whose results nobody reads or keeps, and that cannot fail, need not run.

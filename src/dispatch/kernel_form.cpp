@@ -76,7 +76,9 @@ bool KernelForm::describe(Group& group) const {
     }
   }
   if (group.members.size() > 1) {
-    if (group.core >= 0 && (reductions > 0 || is_assembled(schedule_, group.core))) return false;
+    const bool assembled = group.core >= 0 && is_assembled(schedule_, group.core);
+    if (group.core >= 0 && reductions > 0) return false;
+    if (assembled && !assigns_window(group)) return false;
     if (instructions > kMaxInstructions) return false;
   }
   if (group.core >= 0) group.space = padded(schedule_[group.core].node->shape());
@@ -165,7 +167,23 @@ bool KernelForm::reads_in_place(const Access& access, const AxisMap& reader_map,
   return true;
 }
 
+bool KernelForm::assigns_window(const Group& group) const {
+  if (group.members.size() != 2) return false;
+  const int update = group.members[0];
+  const int assignment = group.members[1];
+  if (schedule_[update].node->family() != Family::kViewUpdate || schedule_[update].kept ||
+      schedule_[assignment].node->family() != Family::kAssign ||
+      read_sources(schedule_, assignment)[0] != update || uses_[at(update)] != 1) {
+    return false;
+  }
+  // Of the block that is overwritten the base can only be all; the window's value is saved first.
+  const int base = schedule_.sources_of(update)[0];
+  return !schedule_[assignment].donates || !is_overwritten_by(schedule_, base, assignment) ||
+         base == schedule_.sources_of(assignment)[0];
+}
+
 bool KernelForm::check_donation(const Group& group) const {
+  if (group.core >= 0 && is_assembled(schedule_, group.core)) return true;
   for (const int member : group.members) {
     const Step& step = schedule_[member];
     if (!step.donates) continue;

@@ -37,6 +37,9 @@ class KernelForm {
   bool check_accesses(const Group& group) const;
   bool reads_in_place(const Access& access, const AxisMap& reader_map, const Group& group,
                       int root) const;
+  /// An assignment of a value with a window replaced that nobody else reads: its own kernels put
+  /// the value together in the block assigned to.
+  bool assigns_window(const Group& group) const;
   /// A donated block is read only at the element that overwrites it.
   bool check_donation(const Group& group) const;
   int count_operands(const Group& group) const;

@@ -25,13 +25,14 @@ class Lowering {
                                 result_.graph.sites.push_back({op, extent});
                                 return static_cast<int>(result_.graph.sites.size()) - 1;
                               }};
+    find_values_changed_in_place();
     describe_nodes();
     for (const Group& group : fusion_.groups) {
       const Family family = schedule_[group.members[0]].node->family();
       if (family == Family::kConcat) {
         concat(context, group.members[0]);
       } else if (family == Family::kViewUpdate) {
-        view_update(context, group.members[0]);
+        view_update(context, group);
       } else {
         add(emit_group(context, group));
       }
@@ -54,7 +55,40 @@ class Lowering {
     result_.graph.kernels.push_back(std::move(kernel));
   }
 
-  int buffer_of(int position) {
+  /// A window of a value that no later group reads is replaced where the value lies: rows filled
+  /// one by one take one block. Where the first of such a chain may overwrite a donated block, the
+  /// last, which is kept, does.
+  void find_values_changed_in_place() {
+    std::vector<int> last_reader(at(schedule_.size()), -1);
+    for (int i = 0; i < schedule_.size(); ++i) {
+      for (const int source : schedule_.sources_of(i)) {
+        int& last = last_reader[at(root_of(schedule_, source))];
+        last = std::max(last, fusion_.group_of[at(i)]);
+      }
+    }
+    for (std::size_t k = 0; k < fusion_.groups.size(); ++k) {
+      const Group& group = fusion_.groups[k];
+      if (schedule_[group.members[0]].node->family() != Family::kViewUpdate) continue;
+      const int base = schedule_.sources_of(group.members[0])[0];
+      const int result = group.members.back();
+      const bool is_temporary = schedule_[base].role == Role::kCompute && !schedule_[base].kept &&
+                                fusion_.stored[at(base)];
+      const bool is_last = last_reader[at(base)] == static_cast<int>(k);
+      if (is_temporary && is_last && !fusion_.donated[at(result)]) becomes_[base] = result;
+    }
+  }
+
+  /// The value that lies in the end where this one lies first.
+  int resting_place(int position) const {
+    for (auto next = becomes_.find(position); next != becomes_.end();
+         next = becomes_.find(position)) {
+      position = next->second;
+    }
+    return position;
+  }
+
+  int buffer_of(int written) {
+    const int position = resting_place(written);
     const auto [entry, added] =
         buffers_.try_emplace(position, static_cast<int>(result_.graph.buffers.size()));
     if (!added) return entry->second;
@@ -72,12 +106,16 @@ class Lowering {
     }
     const int index = entry->second;
     result_.graph.buffers.push_back(buffer);
-    if (buffer.kind == BufferKind::kResult && fusion_.donated[at(position)]) {
-      const int old = schedule_.index.find(step.node->source(0).get());
-      const int donor = buffer_of(old);
+    if (buffer.kind == BufferKind::kResult && fusion_.donated[at(written)]) {
+      const int donor = buffer_of(schedule_.sources_of(written)[0]);
       result_.graph.buffers[at(index)].donor = result_.graph.buffers[at(donor)].binding;
     }
     return index;
+  }
+
+  /// Whether the assignment overwrites the block of the old value.
+  bool overwrites(int assignment) const {
+    return fusion_.donated[at(assignment)] && schedule_[resting_place(assignment)].kept;
   }
 
   int scalar_of(int position) {
@@ -107,24 +145,53 @@ class Lowering {
     }
   }
 
-  void view_update(const PlanContext& context, int position) {
+  void view_update(const PlanContext& context, const Group& group) {
+    const int position = group.members[0];
+    const int result = group.members.back();
     const Node& node = *schedule_[position].node;
-    const auto sources = schedule_.sources_of(position);
-    const int buffer = buffer_of(position);
-    Kernel base = emit_copy(context, sources[0], node.shape(), buffer, node.dtype(), 0,
-                            dense_strides(padded(node.shape())));
-    base.nodes = {position};
-    add(std::move(base));
-    const Shape& window = schedule_[sources[1]].node->shape();
-    Extents strides{0, 0, 0, 0};
+    const int base = schedule_.sources_of(position)[0];
+    const int value = schedule_.sources_of(position)[1];
+    const int buffer = buffer_of(result);
+    const Shape& window = schedule_[value].node->shape();
+    Operand target{buffer, node.dtype(), node.attributes()[0], padded(window), {0, 0, 0, 0}};
     for (int axis = 0; axis < window.rank(); ++axis) {
       if (window[axis] != 1)
-        strides[at(axis + kMaxDims - window.rank())] = node.attributes()[axis + 1];
+        target.strides[at(axis + kMaxDims - window.rank())] = node.attributes()[axis + 1];
     }
-    Kernel update =
-        emit_copy(context, sources[1], window, buffer, node.dtype(), node.attributes()[0], strides);
-    update.nodes = {position};
-    add(std::move(update));
+    const bool is_there =
+        becomes_.contains(base) || (overwrites(result) && base == schedule_.sources_of(result)[0]);
+    const bool reads_target = (becomes_.contains(base) && root_of(schedule_, value) == base) ||
+                              (overwrites(result) && is_overwritten_by(schedule_, value, result));
+    std::vector<Kernel> kernels;
+    Kernel update;
+    if (reads_target) {
+      // Saved before anything is written over it.
+      const Operand saved{
+          new_temporary(window.numel() * static_cast<std::int64_t>(size_of(node.dtype()))),
+          node.dtype(), 0, padded(window), dense_strides(padded(window))};
+      kernels.push_back(
+          emit_copy(context, value, window, saved.buffer, saved.dtype, 0, saved.strides));
+      update = copy_kernel(saved, target);
+    } else {
+      update =
+          emit_copy(context, value, window, buffer, node.dtype(), target.offset, target.strides);
+    }
+    if (!is_there) {
+      kernels.push_back(emit_copy(context, base, node.shape(), buffer, node.dtype(), 0,
+                                  dense_strides(padded(node.shape()))));
+    }
+    kernels.push_back(std::move(update));
+    for (Kernel& kernel : kernels) {
+      kernel.nodes = group.members;
+      add(std::move(kernel));
+    }
+  }
+
+  int new_temporary(std::int64_t bytes) {
+    Buffer buffer;
+    buffer.bytes = bytes;
+    result_.graph.buffers.push_back(buffer);
+    return static_cast<int>(result_.graph.buffers.size()) - 1;
   }
 
   void describe_nodes() {
@@ -167,6 +234,7 @@ class Lowering {
   const Schedule& schedule_;
   const Fusion& fusion_;
   Lowered result_;
+  std::unordered_map<int, int> becomes_;  // a value changed in place: what it is changed to
   std::unordered_map<int, int> buffers_;
   std::unordered_map<int, int> scalars_;
 };

@@ -21,8 +21,9 @@ struct Bound {
 /// Fills in which inputs the plan's kernels read, and which results depend on an index.
 void note_reads_and_checks(const ExecutionGraph& graph, Plan& plan);
 
-/// Binds the next input, which has no storage yet where a result's block takes its place. Throws the failure of what wrote it, where that is known or has to be: a
-/// value that was never written is no source of numbers.
+/// Binds the next input, which has no storage yet where a result's block takes its place. Throws
+/// the failure of what wrote it, where that is known or has to be: a value that was never written
+/// is no source of numbers.
 void bind_input(const Plan& plan, Binding input, Bound& bound);
 
 /// A block of the device. Out of memory: waits, gives cached blocks back, tries once more.

@@ -79,32 +79,53 @@ bool schedules_old_value(const Step& step) {
          step.source_count == 2;
 }
 
+/// How often the nodes of the schedule refer to each of it.
+std::vector<long> count_references(const Schedule& schedule) {
+  std::vector<long> references(schedule.steps.size());
+  const auto count = [&](const NodePtr& held) {
+    const int position = schedule.index.find(held.get());
+    if (position >= 0) ++references[static_cast<std::size_t>(position)];
+  };
+  for (const Step& step : schedule.steps) {
+    if (step.node->is_computed()) continue;
+    for (const NodePtr& source : step.node->sources()) count(source);
+    if (step.node->is_view()) count(step.node->view_src());
+  }
+  return references;
+}
+
+/// By position: whether a node that still has its sources when the graph has run, and that somebody
+/// may use then, refers to the value. A kept node gives up its sources unless gradients need them;
+/// one that is not kept has them until it goes, and does not go while something else refers to it.
+std::vector<bool> find_outlived(const Schedule& schedule, const std::vector<long>& references) {
+  std::vector<bool> outlived(schedule.steps.size());
+  const auto mark = [&](const NodePtr& held) {
+    const int position = schedule.index.find(held.get());
+    if (position >= 0) outlived[static_cast<std::size_t>(position)] = true;
+  };
+  for (int i = schedule.size(); i-- > 0;) {
+    const auto at = static_cast<std::size_t>(i);
+    const Step& step = schedule[i];
+    const Node& node = *step.node;
+    if (node.is_computed()) continue;
+    // A leaf gives up its sources once it is computed: no gradient passes through it.
+    const bool stays = step.kept
+                           ? node.requires_grad() && !node.is_gradient_stop()
+                           : outlived[at] || node.weak_from_this().use_count() > references[at];
+    if (!stays) continue;
+    for (const NodePtr& source : node.sources()) mark(source);
+    if (node.is_view()) mark(node.view_src());
+  }
+  return outlived;
+}
+
 /// An assignment may overwrite the old block when, once this graph has run, nobody can read the old
 /// value: its storage belongs to one node alone, and every reference to that node comes from nodes
 /// of this graph that will have given up their sources.
 void find_donations(Schedule& schedule) {
   if (std::ranges::none_of(schedule.steps, schedules_old_value)) return;
-  std::vector<long> references(schedule.steps.size());
-  std::vector<bool> outlived(schedule.steps.size());
-  const auto count = [&](const NodePtr& held, bool keeps) {
-    const int position = schedule.index.find(held.get());
-    if (position < 0) return;
-    ++references[static_cast<std::size_t>(position)];
-    if (keeps) outlived[static_cast<std::size_t>(position)] = true;
-  };
-  // Users come before their sources, so that what becomes of a node is known when it is reached.
-  for (std::size_t i = schedule.steps.size(); i-- > 0;) {
-    const Step& step = schedule.steps[i];
-    if (step.node->is_computed()) continue;
-    // A leaf gives up its sources once it is computed: no gradient passes through it. What this run
-    // does not compute, a view of a computed value among it, keeps them for as long as it is held.
-    const bool records = step.node->requires_grad() && !step.node->is_gradient_stop();
-    const bool is_held = step.node->has_slot() || outlived[i] ||
-                         references[i] != step.node->weak_from_this().use_count();
-    const bool keeps = records || (!step.kept && is_held);
-    for (const NodePtr& source : step.node->sources()) count(source, keeps);
-    if (step.node->is_view()) count(step.node->view_src(), keeps);
-  }
+  const std::vector<long> references = count_references(schedule);
+  std::vector<bool> outlived = find_outlived(schedule, references);
   for (Step& step : schedule.steps) {
     if (!schedules_old_value(step)) continue;
     const NodePtr& old = step.node->source(0);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +20,9 @@ class Simulation {
     for (std::size_t b = 0; b < graph.buffers.size(); ++b) {
       const Buffer& buffer = graph.buffers[b];
       if (buffer.kind == BufferKind::kResult) {
-        results_[b].assign(static_cast<std::size_t>(buffer.bytes), kNobody);
+        // What nobody overwrites of a donated block is part of the new value.
+        const int owner = buffer.donor >= 0 ? static_cast<int>(b) : kNobody;
+        results_[b].assign(static_cast<std::size_t>(buffer.bytes), owner);
       }
     }
   }
@@ -30,6 +33,7 @@ class Simulation {
       for (const Operand& operand : kernel.core_inputs) visit(operand, false);
       for (const Operand& operand : kernel.loads) visit(operand, false);
       check_donors(kernel);
+      check_sites(kernel);
       for (const Operand& operand : kernel.stores) visit(operand, true);
       if (kernel.scratch >= 0) claim_scratch(kernel.scratch);
     }
@@ -100,8 +104,24 @@ class Simulation {
     for (const Operand& operand : kernel.loads) check(operand);
     for (const Operand& operand : kernel.stores) {
       const Buffer& buffer = graph_.buffers[static_cast<std::size_t>(operand.buffer)];
-      if (buffer.kind == BufferKind::kResult && buffer.donor >= 0)
-        overwritten_[buffer.donor] = true;
+      if (buffer.kind != BufferKind::kResult || buffer.donor < 0) continue;
+      overwritten_[buffer.donor] = true;
+      if (!buffer.donor_is_dead) overwrote_ = operand.buffer;
+    }
+  }
+
+  /// Whatever fails, fails before a donated block is written; and the sites are all listed.
+  void check_sites(const Kernel& kernel) {
+    if (!kernel.sites.empty() && overwrote_ >= 0) {
+      throw InternalError(
+          fmt::format("[verify] kernel {} ({}) may fail, and donated buffer {} is written by then",
+                      kernel_, name_of(kernel.kind), overwrote_));
+    }
+    for (const ops::Instruction& instruction : kernel.program.code) {
+      if (instruction.op != ops::Opcode::kCheckIndex) continue;
+      if (std::ranges::find(kernel.sites, instruction.imm) != kernel.sites.end()) continue;
+      throw InternalError(fmt::format("[verify] kernel {} ({}) does not list its site {}", kernel_,
+                                      name_of(kernel.kind), instruction.imm));
     }
   }
 
@@ -116,6 +136,7 @@ class Simulation {
   std::vector<int> arena_;
   std::vector<std::vector<int>> results_;
   std::unordered_map<int, bool> overwritten_;
+  int overwrote_ = -1;  // the last donated buffer written whose old value somebody may miss
   std::size_t kernel_ = 0;
 };
 

@@ -7,7 +7,8 @@
 namespace vkml::dispatch {
 
 /// Throws InternalError naming kernel and buffer when a kernel reads a byte that nothing wrote, or
-/// that another value has overwritten since, or writes outside its buffer.
+/// that another value has overwritten since, or writes outside its buffer, and when one that checks
+/// indices comes after, or is, one that overwrites a donated block.
 void verify_plan(const ExecutionGraph& graph);
 
 }  // namespace vkml::dispatch

@@ -107,8 +107,9 @@ Window window_between(const Value& dense, const Value& view);
 Value replay_view(const OpInfo& op, const Attributes& attributes, Axes extents, const Value& base);
 /// Throws unless shape, dtype and device match, and `old` is contiguous.
 void check_assignable(const Value& old, const Value& value);
-/// The new value of a tensor that showed `old`, where check_assignable() throws nothing. The planner
-/// writes it over the old value when nobody reads that any more. `flags` are added to the node's.
+/// The new value of a tensor that showed `old`, where check_assignable() throws nothing. The
+/// planner writes it over the old value when nobody reads that any more. `flags` are added to the
+/// node's.
 Value assign(const Value& old, const Value& value, std::uint32_t flags = 0);
 /// The same value as a node of its own with these flags: how a tensor becomes a leaf.
 Value alias(const Value& x, std::uint32_t flags);
