@@ -54,6 +54,19 @@ Value apply_index(const char* op, const Value& x, const Index& index) {
   return result;
 }
 
+/// The value whose memory another shows; null when that is not known any more.
+graph::NodePtr root_of(const Value& value) {
+  if (graph::NodePtr root = value->share_view_src()) return root;
+  return value->is_view() || value->family() == graph::Family::kView ? nullptr : value.node();
+}
+
+/// Whether writing `value` to `window` changes nothing: `x[i] += 1` ends with such a write.
+bool is_same_window(const Value& value, const Value& window) {
+  return value.shape() == window.shape() && value.dtype() == window.dtype() &&
+         value->view_offset() == window->view_offset() && root_of(value) != nullptr &&
+         root_of(value) == root_of(window);
+}
+
 /// Without leading extents of 1 past the rank.
 Value without_leading_ones(Value value, int rank) {
   while (value.rank() > rank && value.shape()[0] == 1) value = graph::squeeze(value, 0);
@@ -76,6 +89,7 @@ void Tensor::index_put_(const Index& index, const Tensor& given) {
         "assign to a copy");
   }
   const Value window = apply_index("setitem", old, index);
+  if (is_same_window(given.value(), window)) return;
   const Value element =
       graph::cast_operand("setitem", on_device(given.value(), old.device()), old.dtype());
   const Value value =

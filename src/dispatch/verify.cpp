@@ -117,12 +117,17 @@ class Simulation {
           fmt::format("[verify] kernel {} ({}) may fail, and donated buffer {} is written by then",
                       kernel_, name_of(kernel.kind), overwrote_));
     }
+    if (kernel.kind == KernelKind::kGather || kernel.kind == KernelKind::kScatter)
+      check_lists(kernel, kernel.attributes[1]);
     for (const ops::Instruction& instruction : kernel.program.code) {
-      if (instruction.op != ops::Opcode::kCheckIndex) continue;
-      if (std::ranges::find(kernel.sites, instruction.imm) != kernel.sites.end()) continue;
-      throw InternalError(fmt::format("[verify] kernel {} ({}) does not list its site {}", kernel_,
-                                      name_of(kernel.kind), instruction.imm));
+      if (instruction.op == ops::Opcode::kCheckIndex) check_lists(kernel, instruction.imm);
     }
+  }
+
+  void check_lists(const Kernel& kernel, std::int64_t site) const {
+    if (std::ranges::find(kernel.sites, site) != kernel.sites.end()) return;
+    throw InternalError(fmt::format("[verify] kernel {} ({}) does not list its site {}", kernel_,
+                                    name_of(kernel.kind), site));
   }
 
   void claim_scratch(int index) {

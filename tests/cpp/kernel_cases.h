@@ -219,6 +219,7 @@ inline KernelCase check_index_case(std::int64_t seventh) {
   constexpr std::int64_t kCount = 50;
   KernelBuilder b(KernelKind::kRegion, {1, 1, 1, kCount});
   b.graph.sites.push_back({"index", kCount});
+  b.kernel.sites = {0};
   const Register index = b.load(b.dense(DType::kI32, b.kernel.space));
   const Register extent = b.integer(kCount);
   const Register checked = b.emit(Opcode::kCheckIndex, ScalarType::kI32, {index, extent}, 0);

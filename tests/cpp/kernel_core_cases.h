@@ -206,6 +206,7 @@ inline KernelCase gather_case(DType index_type, std::size_t axis, bool is_shared
   space[axis] = 7;
   KernelBuilder b(KernelKind::kGather, space);
   b.graph.sites = {{"gather", source[axis]}};
+  b.kernel.sites = {0};
   b.kernel.attributes = {static_cast<std::int64_t>(axis), 0};
   const Operand x = b.dense(DType::kF32, source);
   const Operand index = index_operand(b, index_type, space, axis, is_shared);
@@ -221,6 +222,7 @@ inline KernelCase scatter_case(DType index_type, std::size_t axis, bool is_share
                                DType dtype = DType::kF32) {
   KernelBuilder b(KernelKind::kScatter, space);
   b.graph.sites = {{"scatter_add", space[axis]}};
+  b.kernel.sites = {0};
   b.kernel.attributes = {static_cast<std::int64_t>(axis), 0, static_cast<std::int64_t>(kind)};
   Extents extents = space;
   extents[axis] = indices;

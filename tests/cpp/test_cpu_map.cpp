@@ -296,6 +296,7 @@ TEST(CpuMap, BadIndexIsReportedAndClamped) {
   for (const bool is_bad : {false, true}) {
     KernelBuilder build(KernelKind::kRegion, {1, 1, 1, 21});
     build.graph.sites.push_back({"take", 10});
+    build.kernel.sites = {0};
     const Register index = build.load(build.dense(DType::kI32, build.kernel.space));
     const Register checked =
         build.emit(Opcode::kCheckIndex, ScalarType::kI32, {index, build.integer(10)}, 0);

@@ -332,6 +332,22 @@ TEST(Verifier, FindsWhatIsWrongWithAPlan) {
   });
 }
 
+TEST(Verifier, RefusesWhatMayFailAfterABlockIsOverwritten) {
+  Value p = leaf({3}, {1, 2, 3});
+  const Value picked = graph::gather(leaf({3}, {4, 5, 6}), 0, leaf({1}, {2}, DType::kI32));
+  p = graph::assign(p, p * 2.0);
+  const std::array roots{p.node(), picked.node()};
+  const dispatch::ExecutionGraph sound = plan_of(roots);
+  dispatch::verify_plan(sound);
+  ASSERT_EQ(sound.kernels.size(), 2u);
+  ASSERT_EQ(sound.kernels[0].sites, std::vector<int>{0});
+  dispatch::ExecutionGraph late = sound;
+  std::swap(late.kernels[0], late.kernels[1]);
+  EXPECT_THROW(dispatch::verify_plan(late), InternalError);
+  for (dispatch::Buffer& buffer : late.buffers) buffer.donor_is_dead = buffer.donor >= 0;
+  dispatch::verify_plan(late);
+}
+
 TEST(MemoryPlan, AChainOfProductsNeedsTwoBuffers) {
   Value x = leaf({16, 16}, count_up(256));
   const Value w = leaf({16, 16}, count_up(256));
@@ -403,6 +419,54 @@ TEST(Donation, AReversedReadOfTheOldValueSeesNoNewOne) {
   EXPECT_EQ(numbers_of(p.value), (Numbers{4, 3, 2, 1}));
   p.value = graph::assign(p.value, graph::sum(p.value, {}, true) * p.value);
   EXPECT_EQ(numbers_of(p.value), (Numbers{40, 30, 20, 10}));
+}
+
+/// x[start] = value, as a tensor records it.
+Value with_element(const Value& x, std::int64_t start, const Value& value) {
+  return graph::assign(x, graph::view_update(x, value, {start, {1}}));
+}
+
+TEST(Donation, AWindowAloneIsWritten) {
+  Value x = leaf({4}, {1, 2, 3, 4});
+  void* const address = x->storage()->host();
+  x = with_element(x, 2, leaf({1}, {9}));
+  const dispatch::ExecutionGraph plan = plan_of(x);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_EQ(numel(plan.kernels[0].space), 1);
+  EXPECT_EQ(plan.arena_bytes, 0);
+  dispatch::verify_plan(plan);
+  realize(x);
+  EXPECT_EQ(x->storage()->host(), address);
+  EXPECT_EQ(numbers_of(x), (Numbers{1, 2, 9, 4}));
+}
+
+TEST(Donation, WindowsWrittenOneAfterAnotherTakeOneBlock) {
+  Value x = leaf({4}, {1, 2, 3, 4});
+  for (int i = 0; i < 4; ++i) x = with_element(x, i, leaf({1}, {10.0 * i}));
+  const dispatch::ExecutionGraph plan = plan_of(x);
+  EXPECT_EQ(plan.kernels.size(), 4u);
+  EXPECT_EQ(plan.arena_bytes, 0);
+  dispatch::verify_plan(plan);
+  EXPECT_EQ(numbers_of(x), (Numbers{0, 10, 20, 30}));
+}
+
+TEST(Donation, AWindowThatReadsItsBlockIsSavedFirst) {
+  Value x = leaf({4}, {1, 2, 3, 4});
+  x = graph::assign(x, graph::view_update(x, graph::slice(x, 0, 0, 3, 1), {1, {1}}));
+  const dispatch::ExecutionGraph plan = plan_of(x);
+  EXPECT_EQ(plan.kernels.size(), 2u);
+  EXPECT_EQ(plan.arena_bytes, 256);
+  dispatch::verify_plan(plan);
+}
+
+TEST(Donation, NotWhileSomethingNotKeptIsNeededAgain) {
+  Parameter p{leaf({2}, {1, 2})};
+  Value part = p.value * 3.0;
+  const Value other = part + 1.0;
+  p.value = graph::assign(p.value, p.value + part);
+  part = {};
+  EXPECT_EQ(numbers_of(p.value), (Numbers{4, 8}));
+  EXPECT_EQ(numbers_of(other), (Numbers{4, 7}));
 }
 
 TEST(Donation, TwoParametersThatReadEachOther) {
