@@ -59,6 +59,7 @@ void Slot::show(NodePtr node) {
   node->add_slot();
   node_->remove_slot();
   node_ = std::move(node);
+  before_.reset();
   ++version_;
 }
 
@@ -171,7 +172,7 @@ Value with_window(const Value& whole, std::span<const ViewStep> steps, const Val
 
 }  // namespace
 
-NodePtr Slot::record_assignment(const Value& value) {
+NodePtr Slot::show_assignment(const Value& value) {
   NodePtr old = node_;
   // An unread assignment that nothing will need again is forgotten: not by the new value, which
   // would be deeper, and not after a bad index, since none is checked.
@@ -179,13 +180,16 @@ NodePtr Slot::record_assignment(const Value& value) {
     if (NodePtr before = before_.lock()) old = std::move(before);
   }
   const Value dense = graph::contiguous(Value(old));
+  std::optional<graph::GradientMode> mode;
+  if (gradient_) mode.emplace(false);
+  NodePtr assigned =
+      graph::assign(dense, value,
+                    gradient_ ? graph::kFlagRequiresGrad | graph::kFlagGradientStop : 0u)
+          .node();
+  if (gradient_) assigned->set_sink(gradient_);
+  show(assigned);
   before_ = dense.node();
-  if (!gradient_) return graph::assign(dense, value).node();
-  const graph::GradientMode mode(false);
-  NodePtr leaf =
-      graph::assign(dense, value, graph::kFlagRequiresGrad | graph::kFlagGradientStop).node();
-  leaf->set_sink(gradient_);
-  return leaf;
+  return assigned;
 }
 
 NodePtr Slot::assign_window(const Value& value, std::span<const ViewStep> steps) {
@@ -209,9 +213,7 @@ NodePtr Slot::assign_window(const Value& value, std::span<const ViewStep> steps)
         "[assign_] a leaf that requires a gradient cannot be changed in place, through a view "
         "either, while gradients are recorded. Use no_grad");
   }
-  NodePtr assigned = record_assignment(whole);
-  show(assigned);
-  return assigned;
+  return show_assignment(whole);
 }
 
 NodePtr Slot::assign(const Value& value) { return assign_window(value, {}); }

@@ -104,7 +104,7 @@ class Slot {
   void refresh();
   /// Assigns to the window that `steps` lead to.
   graph::NodePtr assign_window(const graph::Value& value, std::span<const ViewStep> steps);
-  graph::NodePtr record_assignment(const graph::Value& value);
+  graph::NodePtr show_assignment(const graph::Value& value);
   /// Whether the whole base is shown: a detached alias.
   bool shows_all() const;
   bool crosses_detach() const;
@@ -116,7 +116,7 @@ class Slot {
   SlotLock mutex_;
   graph::NodePtr node_;
   std::uint64_t version_ = 0;
-  std::weak_ptr<graph::Node> before_;  // what an assignment that is shown replaced
+  std::weak_ptr<graph::Node> before_;  // what the assignment shown, if it is one, replaced
   std::shared_ptr<Slot> base_;
   std::vector<ViewStep> steps_;
   std::uint64_t base_version_ = 0;

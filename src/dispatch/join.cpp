@@ -196,7 +196,7 @@ class Joining {
   }
 
   /// Each part checks its indices before it overwrites a block, but a later part may check others:
-  /// what is overwritten before that goes to a block of its own, which starts as a copy.
+  /// what is overwritten before that goes to a block of its own, which starts as a copy if need be.
   void keep_blocks_that_a_failure_would_need() {
     std::vector<Kernel>& kernels = joined_.graph.kernels;
     const auto last = std::find_if(kernels.rbegin(), kernels.rend(),
@@ -206,12 +206,19 @@ class Joining {
       for (const Operand& store : kernel->stores) {
         Buffer& buffer = joined_.graph.buffers[at(store.buffer)];
         if (buffer.donor < 0 || buffer.donor_is_dead) continue;
-        copies.push_back(copy_of_donor(store, buffer));
+        if (!writes_all(store, buffer)) copies.push_back(copy_of_donor(store, buffer));
         joined_.results[at(buffer.binding)].donor = buffer.donor = -1;
       }
     }
     kernels.insert(kernels.begin(), std::make_move_iterator(copies.begin()),
                    std::make_move_iterator(copies.end()));
+  }
+
+  static bool writes_all(const Operand& store, const Buffer& buffer) {
+    for (std::size_t axis = 0; axis < kMaxDims; ++axis) {
+      if (store.extents[axis] > 1 && store.strides[axis] == 0) return false;
+    }
+    return numel(store.extents) * static_cast<std::int64_t>(size_of(store.dtype)) == buffer.bytes;
   }
 
   Kernel copy_of_donor(const Operand& store, const Buffer& buffer) const {
