@@ -136,6 +136,7 @@ void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
     ++state.statistics.hits;
   } else {
     ++state.statistics.misses;
+    // Of a hit this is known: plans are kept by device, and operators compare their operands'.
     check_schedule(schedule, device, backend);
     plan = make_plan(schedule, std::move(key), backend);
     state.cache.insert(plan);

@@ -208,6 +208,7 @@ class Joining {
         if (buffer.donor < 0 || buffer.donor_is_dead) continue;
         if (!writes_all(store, buffer)) copies.push_back(copy_of_donor(store, buffer));
         joined_.results[at(buffer.binding)].donor = buffer.donor = -1;
+        joined_.has_fresh_assignment = true;
       }
     }
     kernels.insert(kernels.begin(), std::make_move_iterator(copies.begin()),

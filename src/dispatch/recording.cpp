@@ -180,6 +180,7 @@ RecordedStep Recording::finish(std::span<const BlockId> kept, std::span<const Bl
     parts.push_back(std::move(part.part));
   }
   JoinedParts joined = join(std::move(parts), kept, renewed);
+  step.plan->has_fresh_assignment |= joined.has_fresh_assignment;
   step.inputs = std::move(joined.inputs);
   step.results = std::move(joined.results);
   for (const RecordedStep::Result& result : step.results) step.plan->donors.push_back(result.donor);

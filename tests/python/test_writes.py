@@ -184,6 +184,29 @@ def test_a_leaf_first_computed_beside_a_bad_index_is_usable(device):
     assert w.tolist() == [3, 3, 3]
 
 
+def test_a_recorded_step_that_fails_late_has_written_nothing(device):
+    x = floats([1, 2], device)
+    rows = vkml.zeros(2, 2, device=device).realize()
+    table = floats([5, 6], device)
+
+    @vkml.jit
+    def step(index):
+        x.assign_(x + 1)
+        rows[0] = x
+        vkml.realize([x, rows])
+        return table.gather(0, index).detach()
+
+    assert step(indices([1], device)).tolist() == [6]
+    before = x.tolist(), rows.tolist()
+    assert before == ([2, 3], [[2, 3], [0, 0]])
+    with pytest.raises(vkml.IndexError, match="gather"):
+        step(indices([2], device)).tolist()
+    for _ in range(2):
+        assert (x.tolist(), rows.tolist()) == before
+    assert step(indices([0], device)).tolist() == [5]
+    assert (x.tolist(), rows.tolist()) == ([3, 4], [[3, 4], [0, 0]])
+
+
 # Unread writes.
 
 
