@@ -33,7 +33,7 @@ class Fuser {
                                ? (!is_inline(schedule_, i) || buffered_[at(i)])
                                : step.role == Role::kScalar && buffered_[at(i)];
       if (grouped) place(i);
-      result_.donated[at(i)] = step.donates;
+      result_.donated[at(i)] = step.donates && form_.overwrites_in_place(i);
     }
     number_groups_as_they_run();
     mark_stored();

@@ -205,6 +205,12 @@ bool KernelForm::check_donation(const Group& group) const {
   return true;
 }
 
+bool KernelForm::overwrites_in_place(int assignment) const {
+  Group alone;
+  alone.members = {assignment};
+  return check_donation(alone);
+}
+
 int KernelForm::count_operands(const Group& group) const {
   std::vector<std::pair<int, Extents>> loads;
   std::vector<int> inner_uses(group.members.size());

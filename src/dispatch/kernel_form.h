@@ -30,6 +30,10 @@ class KernelForm {
   /// Whether the members are one kernel; fills in core, space, row, places and maps.
   bool describe(Group& group) const;
 
+  /// Whether a donating assignment reads of the block that it overwrites each element in its place
+  /// alone: x[:] = x[::-1] does not.
+  bool overwrites_in_place(int assignment) const;
+
  private:
   bool find_row(Group& group) const;
   bool place_members(Group& group) const;
