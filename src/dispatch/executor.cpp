@@ -2,6 +2,8 @@
 
 #include "vkml/dispatch/executor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 
