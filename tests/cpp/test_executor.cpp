@@ -432,7 +432,7 @@ TEST(Donation, AWindowAloneIsWritten) {
   x = with_element(x, 2, leaf({1}, {9}));
   const dispatch::ExecutionGraph plan = plan_of(x);
   ASSERT_EQ(plan.kernels.size(), 1u);
-  EXPECT_EQ(numel(plan.kernels[0].space), 1);
+  EXPECT_EQ(dispatch::numel(plan.kernels[0].space), 1);
   EXPECT_EQ(plan.arena_bytes, 0);
   dispatch::verify_plan(plan);
   realize(x);
