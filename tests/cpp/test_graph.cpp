@@ -184,7 +184,7 @@ TEST(State, SourcesThatAGradientNeedsStay) {
   EXPECT_EQ(y->sources().size(), 2u);
   const auto pass = autograd::backward(y, leaf({2}, {1, 1}), false);
   EXPECT_EQ(numbers_of(pass.leaves[0].second), (Numbers{2, 4}));
-  autograd::release(pass);
+  autograd::release(pass.visited);
   EXPECT_TRUE(y->is_released());
   EXPECT_THROW(autograd::backward(y, leaf({2}, {1, 1}), false), AutogradError);
 }
