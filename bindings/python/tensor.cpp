@@ -242,6 +242,13 @@ void bind_tensor(nb::module_& m) {
       },
       nb::arg("tensors"), "Computes several tensors of one device as one graph.");
   m.def(
+      "realize_by_device",
+      [](const std::vector<Tensor>& tensors) {
+        const nb::gil_scoped_release release;
+        realize_by_device(tensors);
+      },
+      nb::arg("tensors"), "Computes several tensors, those of each device as one graph.");
+  m.def(
       "grad",
       [](const Tensor& outputs, nb::handle inputs, std::optional<Tensor> grad_outputs,
          bool retain_graph, bool create_graph) {

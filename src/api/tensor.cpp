@@ -331,14 +331,23 @@ Tensor operator/(const Tensor& a, const Tensor& b) {
   return record(a.value() / graph::scalar_number(*divisor.node()));
 }
 
-void realize(std::span<const Tensor> tensors) {
+namespace {
+
+std::vector<NodePtr> pending_nodes(std::span<const Tensor> tensors) {
   register_backends();
   std::vector<NodePtr> nodes;
   for (const Tensor& tensor : tensors) {
     NodePtr node = tensor.value().node();
     if (!node->is_computed()) nodes.push_back(std::move(node));
   }
-  realize_by_device(nodes);
+  return nodes;
+}
+
+}  // namespace
+
+void realize(std::span<const Tensor> tensors) { dispatch::realize(pending_nodes(tensors)); }
+void realize_by_device(std::span<const Tensor> tensors) {
+  realize_by_device(pending_nodes(tensors), {});
 }
 
 }  // namespace vkml

@@ -63,7 +63,7 @@ FLOATS_AND_INTEGERS = [
     vkml.int32,
     vkml.int64,
     vkml.uint8,
-    vkml.bool_,
+    vkml.bool,
 ]
 
 

@@ -133,7 +133,7 @@ def test_collate_function_of_ones_own():
 
 
 def shared_memory_blocks():
-    return {name for name in os.listdir("/dev/shm") if name.startswith("psm_")}
+    return {name for name in os.listdir("/dev/shm") if name.startswith("vkml_")}
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="shared memory cannot be listed here")

@@ -23,8 +23,8 @@ BELOW = {
 BACKENDS = [layer for layer in BELOW if layer.startswith("backend/")]
 # Nodes are opaque to the bindings. The elementwise table and the way to wait hold none.
 FREE_OF_NODES = {"ops/elementwise.def.h", "ops/elementwise_row.h", "dispatch/device_mutex.h"}
-# What operators are written with, in C++ by users too.
-SHOWING_NODES = {"autograd.h"}
+# What operators are written with, in C++ by users too, and what draws graphs.
+SHOWING_NODES = {"autograd.h", "plan.h"}
 # The one place that knows which backends there are.
 REGISTRATION = {f"src/api/runtime.cpp -> {backend}/register.h" for backend in BACKENDS}
 

@@ -179,3 +179,14 @@ def test_one_optimizer_updates_parameters_of_two_devices(make: object, away: obj
     assert first.bias.device == away
     assert second.bias.device == there
     assert all(a != b.tolist() for a, b in zip(before, (first.bias, second.bias), strict=True))
+
+
+def test_tensors_of_two_devices_are_computed_device_by_device(away: object) -> None:
+    there = OTHERS[0] if away == vkml.cpu else vkml.cpu
+    x, y = floats([1, 2], away) * 2, floats([3, 4], there) + 1
+    with pytest.raises(vkml.DeviceError):
+        vkml.realize([x, y])
+    vkml.realize_by_device([x, y])
+    assert x.is_computed
+    assert y.is_computed
+    assert (x.tolist(), y.tolist()) == ([2, 4], [4, 5])

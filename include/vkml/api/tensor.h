@@ -177,8 +177,10 @@ Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 
-/// Computes several tensors as one graph for each device.
+/// Computes several tensors of one device as one graph. Throws DeviceError for more devices.
 void realize(std::span<const Tensor> tensors);
+/// Computes several tensors, those of each device as one graph.
+void realize_by_device(std::span<const Tensor> tensors);
 
 /// Gradients of `output` with respect to `inputs`, without touching grad(). Undefined where output
 /// does not depend on an input. Unless the graph is retained, or recorded further, a second pass

@@ -1,6 +1,7 @@
 """Batches on their way between processes: arrays in one block of shared memory, the rest by pickle.
 
-The block is made by the worker and removed by whoever unpacks or discards the batch.
+The block is made by the worker and removed by whoever unpacks or discards the batch. Its name follows
+from the worker and the request, so that what a killed worker never sent can be found.
 """
 
 from __future__ import annotations
@@ -31,8 +32,13 @@ class PackedBatch(NamedTuple):
     block: str | None
 
 
-def pack(batch: Any) -> PackedBatch:
-    """Moves the arrays and tensors of a batch into a block of shared memory."""
+def block_name(process: int, request: int) -> str:
+    """The name of the block that a process answers its n-th request with."""
+    return f"vkml_{process}_{request}"
+
+
+def pack(batch: Any, name: str) -> PackedBatch:
+    """Moves the arrays and tensors of a batch into a block of shared memory of this name."""
     arrays: list[tuple[int, Any]] = []
     end = 0
 
@@ -53,7 +59,7 @@ def pack(batch: Any) -> PackedBatch:
         return PackedBatch(structure, None)
     import numpy as np
 
-    block = SharedMemory(create=True, size=end)
+    block = SharedMemory(name, create=True, size=end)
     try:
         for offset, array in arrays:
             np.ndarray(array.shape, array.dtype, block.buf, offset)[...] = array
@@ -90,6 +96,14 @@ def discard(packed: PackedBatch) -> None:
         block = SharedMemory(packed.block)
         block.close()
         block.unlink()
+
+
+def discard_block(name: str) -> None:
+    """Removes the block of this name, if there is one."""
+    try:
+        discard(PackedBatch(None, name))
+    except FileNotFoundError:
+        return
 
 
 def _map_leaves(function: Callable[[Any], Any], value: Any) -> Any:

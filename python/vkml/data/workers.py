@@ -10,6 +10,7 @@ Bound: the slowest worker; each has two batches in hand.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import time
 import traceback
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 import vkml
 from vkml.data.collate import default_collate
 from vkml.data.dataset import IterableDataset
-from vkml.data.shared_batches import PackedBatch, discard, pack, unpack
+from vkml.data.shared_batches import PackedBatch, block_name, discard, discard_block, pack, unpack
 
 Collate = Callable[[Sequence[Any]], Any]
 
@@ -90,6 +91,7 @@ def _work(connection: Connection, number: int, count: int, settings: WorkerSetti
     collate = default_collate if settings.collate is None else settings.collate
     batches: Iterator[Any] = iter(())
     failure: _Failure | None = None
+    requests = 0
     while True:
         try:
             request = connection.recv()
@@ -101,9 +103,10 @@ def _work(connection: Connection, number: int, count: int, settings: WorkerSetti
                 failure = None
                 batches = _begin_pass(settings, number, count, request.seed)
                 continue
+            requests += 1
             if failure is None:
                 items = next(batches) if request is None else _items(settings.dataset, request)
-                answer = pack(collate(items))
+                answer = pack(collate(items), block_name(os.getpid(), requests))
         except StopIteration:
             answer = _End()
         except Exception as error:
@@ -189,9 +192,10 @@ class WorkerPool:
         self._connections: list[Connection] = []
         self._processes: list[Any] = []
         self._pending: list[int] = []  # workers that owe an answer, in order
+        self._requests = [0] * count  # that each worker was sent
         # Also when the loader is forgotten, or the program ends.
         self.close = weakref.finalize(
-            self, _stop, self._connections, self._processes, self._pending
+            self, _stop, self._connections, self._processes, self._pending, self._requests
         )
         for number in range(count):
             here, there = context.Pipe()
@@ -225,6 +229,7 @@ class WorkerPool:
                     if isinstance(numbers, _End):
                         active.clear()
                         break
+                    self._requests[active[0]] += 1
                     self._send(self._connections[active[0]], numbers)
                     self._pending.append(active[0])
                     active.rotate(-1)
@@ -302,8 +307,11 @@ class WorkerPool:
                 discard(answer)
 
 
-def _stop(connections: list[Connection], processes: list[Any], pending: list[int]) -> None:
+def _stop(
+    connections: list[Connection], processes: list[Any], pending: list[int], requests: list[int]
+) -> None:
     """Closes the pipes, which ends the workers; takes the batches that are on their way."""
+    owed = [pending.count(worker) + 1 for worker in range(len(connections))]
     for worker in pending:
         _discard_ready(connections[worker])
     for connection in connections:
@@ -313,6 +321,10 @@ def _stop(connections: list[Connection], processes: list[Any], pending: list[int
         if process.is_alive():
             process.terminate()
             process.join()
+    for worker, process in enumerate(processes):
+        if process.exitcode != 0:  # it may have died between making a block and sending it
+            for request in range(requests[worker] - owed[worker] + 1, requests[worker] + 1):
+                discard_block(block_name(process.pid, request))
 
 
 def _discard_ready(connection: Connection) -> None:

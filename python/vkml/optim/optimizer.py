@@ -110,7 +110,7 @@ class Optimizer:
                     self._update(tensor, tensor.grad, state, group)
                     changed.append(tensor)
                     changed.extend(v for v in state.values() if isinstance(v, Tensor))
-            vkml.realize(changed)
+            vkml.realize_by_device(changed)
         return loss
 
     def _update(

@@ -102,7 +102,7 @@ class AveragedModel(Module):
                 for ours, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
                     ours.assign_(theirs.detach().to(ours.device).to(ours.dtype))
             if changed:
-                vkml.realize(changed)
+                vkml.realize_by_device(changed)
             self.n_averaged.assign_(vkml.tensor(count + 1, dtype=vkml.int64, device=vkml.cpu))
 
 
