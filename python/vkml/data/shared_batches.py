@@ -1,7 +1,7 @@
 """Batches on their way between processes: arrays in one block of shared memory, the rest by pickle.
 
-The block is made by the worker and removed by whoever unpacks or discards the batch. Its name follows
-from the worker and the request, so that what a killed worker never sent can be found.
+The block is made by the worker and removed by whoever unpacks or discards the batch. Its name
+follows from the worker and the request, so that what a killed worker never sent can be found.
 """
 
 from __future__ import annotations
