@@ -1,7 +1,14 @@
-"""`docs/environment.md` lists the environment variables that the sources read, and no others."""
+"""`docs/environment.md` lists the variables that the sources read, and no others; what they do."""
 
+import os
 import pathlib
 import re
+import subprocess
+import sys
+
+import pytest
+
+import vkml
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -26,3 +33,40 @@ def test_every_variable_is_documented_and_read():
         )
     )
     assert documented == variables_read()
+
+
+def messages(code: str, **environment: str) -> str:
+    """What a program with these variables says on stderr."""
+    path = str(pathlib.Path(vkml.__file__).parents[1])
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return result.stderr
+
+
+RECORDS_AGAIN = """
+import vkml
+double = vkml.jit(lambda x: x * 2)
+for extent in (2, 2, 3):
+    double(vkml.ones(extent))
+"""
+
+
+def test_debugging_says_why_a_function_is_recorded_again():
+    assert messages(RECORDS_AGAIN, VKML_DEBUG="0") == ""
+    said = messages(RECORDS_AGAIN, VKML_DEBUG="1")
+    assert said.count("recorded again") == 1
+    assert "(3,)" in said
+    assert "(2,)" in said
+
+
+@pytest.mark.skipif(len(vkml.devices()) == 1, reason="there is no Vulkan device")
+def test_debugging_says_that_a_pipeline_cache_could_not_be_written(tmp_path):
+    (tmp_path / "vkml").write_text("a file where the folder should be")
+    code = "import vkml; (vkml.rand(3, device='vulkan') * 2).tolist(); vkml.synchronize()"
+    assert messages(code, XDG_CACHE_HOME=str(tmp_path), VKML_DEBUG="0") == ""
+    assert "pipeline cache" in messages(code, XDG_CACHE_HOME=str(tmp_path), VKML_DEBUG="1")
