@@ -21,16 +21,6 @@ void concat_gradient(const Value& output, const Value& gradient, std::span<Value
 }
 constexpr OpInfo kConcatOp{"concat", Family::kConcat, 0, &concat_gradient};
 
-/// attributes: offset, then a stride for each axis of the window, in elements of the dense base.
-Window window_of(const Attributes& attributes) {
-  Window window;
-  window.offset = attributes[0];
-  for (int axis = 1; axis < attributes.size(); ++axis) {
-    window.strides[static_cast<std::size_t>(axis - 1)] = attributes[axis];
-  }
-  return window;
-}
-
 void view_update_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Window window = window_of(output->attributes());
   const Value value(output->source(1));

@@ -12,6 +12,7 @@
 #include "vkml/core/error.h"
 #include "vkml/graph/value.h"
 #include "vkml/ops/core_kind.h"
+#include "vkml/ops/functions.h"
 
 namespace vkml::graph {
 
@@ -79,5 +80,16 @@ struct ExtentList {
     return {values.data(), static_cast<std::size_t>(rank)};
   }
 };
+
+/// The window of a slice or of a view's update. attributes: its offset, then a stride for each of
+/// its axes, in elements of the dense base.
+inline Window window_of(const Attributes& attributes) {
+  Window window;
+  window.offset = attributes[0];
+  for (int axis = 1; axis < attributes.size(); ++axis) {
+    window.strides[static_cast<std::size_t>(axis - 1)] = attributes[axis];
+  }
+  return window;
+}
 
 }  // namespace vkml::graph

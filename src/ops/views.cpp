@@ -29,14 +29,6 @@ void permute_gradient(const Value& output, const Value& gradient, std::span<Valu
 void broadcast_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
   gradients[0] = sum_to(gradient, output->source(0)->shape());
 }
-/// attributes: offset, then a stride for each axis, in elements of the dense base.
-Window window_of(const Attributes& attributes) {
-  Window window;
-  window.offset = attributes[0];
-  for (int axis = 1; axis < attributes.size(); ++axis)
-    window.strides[at(axis - 1)] = attributes[axis];
-  return window;
-}
 void window_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Node& base = *output->source(0);
   const Value zeros = full(base.shape().extents(), 0, base.dtype(), base.device());
