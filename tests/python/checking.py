@@ -44,6 +44,11 @@ def assert_close(actual: Any, expected: Any, units: float = 16) -> None:
     np.testing.assert_allclose(array, expected, rtol=0, atol=units * 2.0**-23 * scale)
 
 
+def wide(array: np.ndarray) -> np.ndarray:
+    """Floats in double precision, other arrays as they are."""
+    return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array
+
+
 def exact(tensor: Any) -> np.ndarray:
     """The elements of a tensor, halves and floats widened to float64, the others as they are."""
     detached = tensor.detach().cpu()

@@ -72,8 +72,9 @@ enum class Opcode : std::uint8_t {
   kCheckIndex,  // imm: index into ExecutionGraph::sites
 };
 
-/// As imm of kDiv: any value within 3 ULP of the quotient will do, and the divisor is between
-/// 2^-126 and 2^126, or infinite under a numerator of at most 1.
+/// As imm of kDiv: any value within 3 ULP of the quotient will do, and the divisor is at least
+/// 2^-126, and at most 2^126 unless the numerator is at most 1: then the quotient is subnormal,
+/// which a device may take for 0.
 inline constexpr std::int64_t kNearQuotient = 1;
 
 /// NaN wins in kMax and kMin; kArgMax and kArgMin give the first index (of a NaN, if any) along the

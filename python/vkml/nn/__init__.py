@@ -39,7 +39,7 @@ from vkml.nn.containers import (
     ParameterList,
     Sequential,
 )
-from vkml.nn.convolution import Conv2d
+from vkml.nn.convolution import Conv1d, Conv2d
 from vkml.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, FeatureAlphaDropout
 from vkml.nn.group_normalization import (
     GroupNorm,
@@ -134,7 +134,6 @@ from vkml.nn.transformer import (
     TransformerEncoderLayer,
 )
 from vkml.nn.transposed_convolution import (
-    Conv1d,
     ConvTranspose1d,
     ConvTranspose2d,
     Fold,

@@ -1,4 +1,4 @@
-"""Conv2d."""
+"""Convolutions over one axis and two."""
 
 from __future__ import annotations
 
@@ -8,11 +8,98 @@ import vkml
 from vkml import Tensor
 from vkml.nn import functional, init
 from vkml.nn.module import Module
-from vkml.nn.pairs import IntOrPair, as_pair
+from vkml.nn.pairs import IntOrPair, as_pair, as_single
 from vkml.nn.parameter import Parameter
 
 
-class Conv2d(Module):
+class Convolution(Module):
+    """What convolutions share: a learned kernel and an offset.
+
+    Attributes:
+        weight: The kernel.
+        bias: Shape (out_channels,), or None.
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        groups: int,
+        shape: tuple[int, ...],
+        bias: bool,
+        device: vkml.DeviceLike | None,
+        dtype: vkml.dtype | None,
+    ) -> None:
+        super().__init__()
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise vkml.ArgumentError(
+                f"[{type(self).__name__}] groups={groups} does not divide in_channels="
+                f"{in_channels} and out_channels={out_channels}."
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.groups = groups
+        self.weight = Parameter(vkml.empty(shape, dtype=dtype, device=device))
+        offset = Parameter(vkml.empty((out_channels,), dtype=dtype, device=device))
+        self.register_parameter("bias", offset if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new parameters: uniform on +-1 / sqrt(inputs of one result)."""
+        init.default_affine_(self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The constructor's first arguments."""
+        return f"{self.in_channels}, {self.out_channels}, kernel={tuple(self.weight.shape[2:])}"
+
+
+class Conv1d(Convolution):
+    """Cross-correlation over the last axis, with learned kernels.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the result.
+        kernel_size: Length of the kernels.
+        stride: Steps of the kernel.
+        padding: Zeros on each side, `valid` (0) or `same` (keeps the length, for stride 1).
+        dilation: Distance between kernel elements.
+        groups: Blocks of channels that do not see each other; divides both channel counts.
+        bias: Whether there is an offset.
+        device: Where the parameters live.
+        dtype: Of the parameters.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] = 1,
+        padding: int | tuple[int] | Literal["valid", "same"] = 0,
+        dilation: int | tuple[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        device: vkml.DeviceLike | None = None,
+        dtype: vkml.dtype | None = None,
+    ) -> None:
+        shape = (out_channels, in_channels // max(groups, 1), as_single(kernel_size))
+        super().__init__(in_channels, out_channels, groups, shape, bias, device, dtype)
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps (batch, in_channels, length) to (batch, out_channels, ...)."""
+        return functional.conv1d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )
+
+
+class Conv2d(Convolution):
     """Cross-correlation over the last two axes, with learned kernels.
 
     Args:
@@ -32,9 +119,6 @@ class Conv2d(Module):
         bias: Shape (out_channels,), or None.
     """
 
-    weight: Parameter
-    bias: Parameter | None
-
     def __init__(
         self,
         in_channels: int,
@@ -49,30 +133,13 @@ class Conv2d(Module):
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:
-        super().__init__()
-        if groups < 1 or in_channels % groups or out_channels % groups:
-            raise vkml.ArgumentError(
-                f"[Conv2d] groups={groups} does not divide in_channels={in_channels} and "
-                f"out_channels={out_channels}."
-            )
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = as_pair(kernel_size)
+        size = as_pair(kernel_size)
+        shape = (out_channels, in_channels // max(groups, 1), *size)
+        super().__init__(in_channels, out_channels, groups, shape, bias, device, dtype)
+        self.kernel_size = size
         self.stride = as_pair(stride)
         self.padding = padding if isinstance(padding, str) else as_pair(padding)
         self.dilation = as_pair(dilation)
-        self.groups = groups
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
-        self.weight = Parameter(vkml.empty(shape, dtype=dtype, device=device))
-        if bias:
-            self.bias = Parameter(vkml.empty((out_channels,), dtype=dtype, device=device))
-        else:
-            self.register_parameter("bias", None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws new parameters: uniform on +-1 / sqrt(inputs of one result)."""
-        init.default_affine_(self.weight, self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, in_channels, height, width) to (batch, out_channels, ...)."""

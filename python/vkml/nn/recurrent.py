@@ -394,7 +394,25 @@ class _Recurrent(Module):
         return text + (", bidirectional=True" if self.bidirectional else "")
 
 
-class RNN(_Recurrent):
+class _WithOneState(_Recurrent):
+    """Layers whose state is one tensor."""
+
+    def forward(self, input: Input, hx: Tensor | None = None) -> tuple[Input, Tensor]:
+        """Maps a sequence and a state to the outputs and the last state.
+
+        Args:
+            input: Shape (time, batch, input_size), or a packed sequence, as which the outputs come
+                then.
+            hx: Shape (layers, batch, hidden_size); zeros if None.
+
+        Returns:
+            Outputs (time, batch, hidden_size), and the state in the shape of `hx`.
+        """
+        output, states = self._run(input, None if hx is None else [hx])
+        return output, states[0]
+
+
+class RNN(_WithOneState):
     """h_t = activation(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh) (Elman, 1990).
 
     Args:
@@ -440,42 +458,14 @@ class RNN(_Recurrent):
     def _step(self, projected: Tensor, recurrent: Tensor, state: list[Tensor]) -> list[Tensor]:
         return _rnn_step(self._activation)(projected, recurrent, state)
 
-    def forward(self, input: Input, hx: Tensor | None = None) -> tuple[Input, Tensor]:
-        """Maps a sequence and a state to the outputs and the last state.
 
-        Args:
-            input: Shape (time, batch, input_size), or a packed sequence, as which the outputs come
-                then.
-            hx: Shape (layers, batch, hidden_size); zeros if None.
-
-        Returns:
-            Outputs (time, batch, hidden_size), and the state in the shape of `hx`.
-        """
-        output, states = self._run(input, None if hx is None else [hx])
-        return output, states[0]
-
-
-class GRU(_Recurrent):
+class GRU(_WithOneState):
     """Gated recurrent units (Cho et al., 2014); arguments as `RNN`, without a nonlinearity."""
 
     _gates = 3
 
     def _step(self, projected: Tensor, recurrent: Tensor, state: list[Tensor]) -> list[Tensor]:
         return _gru_step(projected, recurrent, state)
-
-    def forward(self, input: Input, hx: Tensor | None = None) -> tuple[Input, Tensor]:
-        """Maps a sequence and a state to the outputs and the last state.
-
-        Args:
-            input: Shape (time, batch, input_size), or a packed sequence, as which the outputs come
-                then.
-            hx: Shape (layers, batch, hidden_size); zeros if None.
-
-        Returns:
-            Outputs (time, batch, hidden_size), and the state in the shape of `hx`.
-        """
-        output, states = self._run(input, None if hx is None else [hx])
-        return output, states[0]
 
 
 class LSTM(_Recurrent):

@@ -100,7 +100,17 @@ class TransformerEncoderLayer(Module):
         return result
 
 
-class TransformerEncoder(Module):
+class _Layers(Module):
+    """Copies of a layer, one after the other, and a norm behind the last one."""
+
+    def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+
+class TransformerEncoder(_Layers):
     """Several encoder layers, one after the other.
 
     Args:
@@ -112,10 +122,7 @@ class TransformerEncoder(Module):
     def __init__(
         self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None
     ) -> None:
-        super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(encoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -221,7 +228,7 @@ class TransformerDecoderLayer(Module):
         return result
 
 
-class TransformerDecoder(Module):
+class TransformerDecoder(_Layers):
     """Several decoder layers, one after the other.
 
     Args:
@@ -233,10 +240,7 @@ class TransformerDecoder(Module):
     def __init__(
         self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None
     ) -> None:
-        super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(decoder_layer, num_layers, norm)
 
     def forward(
         self,

@@ -1,105 +1,47 @@
-"""Convolutions over one axis, transposed convolutions, and windows as columns."""
+"""Transposed convolutions, and windows as columns."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.nn import functional, init
+from vkml.nn import functional
+from vkml.nn.convolution import Convolution
 from vkml.nn.module import Module
 from vkml.nn.pairs import IntOrPair, as_pair, as_single
-from vkml.nn.parameter import Parameter
 
 
-class _Kernel(Module):
-    """A learned kernel and an offset.
-
-    Attributes:
-        weight: The kernel.
-        bias: Shape (out_channels,), or None.
-    """
-
-    weight: Parameter
-    bias: Parameter | None
+class _Transposed(Convolution):
+    """A kernel of shape (in_channels, out_channels / groups, *size), and how it is laid."""
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
+        size: tuple[int, ...],
+        stride: Any,
+        padding: Any,
+        output_padding: Any,
         groups: int,
-        shape: tuple[int, ...],
         bias: bool,
+        dilation: Any,
         device: vkml.DeviceLike | None,
         dtype: vkml.dtype | None,
     ) -> None:
-        super().__init__()
-        if groups < 1 or in_channels % groups or out_channels % groups:
-            raise vkml.ArgumentError(
-                f"[{type(self).__name__}] groups={groups} does not divide in_channels="
-                f"{in_channels} and out_channels={out_channels}."
-            )
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.groups = groups
-        self.weight = Parameter(vkml.empty(shape, dtype=dtype, device=device))
-        offset = Parameter(vkml.empty((out_channels,), dtype=dtype, device=device))
-        self.register_parameter("bias", offset if bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws new parameters: uniform on +-1 / sqrt(inputs of one result)."""
-        init.default_affine_(self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        """The constructor's first arguments."""
-        return f"{self.in_channels}, {self.out_channels}, kernel={tuple(self.weight.shape[2:])}"
-
-
-class Conv1d(_Kernel):
-    """Cross-correlation over the last axis, with learned kernels.
-
-    Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the result.
-        kernel_size: Length of the kernels.
-        stride: Steps of the kernel.
-        padding: Zeros on each side, `valid` (0) or `same` (keeps the length, for stride 1).
-        dilation: Distance between kernel elements.
-        groups: Blocks of channels that do not see each other; divides both channel counts.
-        bias: Whether there is an offset.
-        device: Where the parameters live.
-        dtype: Of the parameters.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int],
-        stride: int | tuple[int] = 1,
-        padding: int | tuple[int] | Literal["valid", "same"] = 0,
-        dilation: int | tuple[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        *,
-        device: vkml.DeviceLike | None = None,
-        dtype: vkml.dtype | None = None,
-    ) -> None:
-        shape = (out_channels, in_channels // max(groups, 1), as_single(kernel_size))
+        shape = (in_channels, out_channels // max(groups, 1), *size)
         super().__init__(in_channels, out_channels, groups, shape, bias, device, dtype)
         self.stride = stride
         self.padding = padding
+        self.output_padding = output_padding
         self.dilation = dilation
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Maps (batch, in_channels, length) to (batch, out_channels, ...)."""
-        return functional.conv1d(
-            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-        )
+    def _layout(self) -> tuple[Any, ...]:
+        """The functions' arguments behind the bias."""
+        return self.stride, self.padding, self.output_padding, self.groups, self.dilation
 
 
-class ConvTranspose1d(_Kernel):
+class ConvTranspose1d(_Transposed):
     """The gradient of Conv1d with respect to its input, as a layer; as `ConvTranspose2d`."""
 
     def __init__(
@@ -117,28 +59,26 @@ class ConvTranspose1d(_Kernel):
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:
-        shape = (in_channels, out_channels // max(groups, 1), as_single(kernel_size))
-        super().__init__(in_channels, out_channels, groups, shape, bias, device, dtype)
-        self.stride = stride
-        self.padding = padding
-        self.output_padding = output_padding
-        self.dilation = dilation
+        super().__init__(
+            in_channels,
+            out_channels,
+            (as_single(kernel_size),),
+            stride,
+            padding,
+            output_padding,
+            groups,
+            bias,
+            dilation,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, in_channels, length) to (batch, out_channels, ...)."""
-        return functional.conv_transpose1d(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self.output_padding,
-            self.groups,
-            self.dilation,
-        )
+        return functional.conv_transpose1d(input, self.weight, self.bias, *self._layout())
 
 
-class ConvTranspose2d(_Kernel):
+class ConvTranspose2d(_Transposed):
     """The gradient of Conv2d with respect to its input, as a layer.
 
     Args:
@@ -170,25 +110,23 @@ class ConvTranspose2d(_Kernel):
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:
-        shape = (in_channels, out_channels // max(groups, 1), *as_pair(kernel_size))
-        super().__init__(in_channels, out_channels, groups, shape, bias, device, dtype)
-        self.stride = stride
-        self.padding = padding
-        self.output_padding = output_padding
-        self.dilation = dilation
+        super().__init__(
+            in_channels,
+            out_channels,
+            as_pair(kernel_size),
+            stride,
+            padding,
+            output_padding,
+            groups,
+            bias,
+            dilation,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, in_channels, height, width) to (batch, out_channels, ...)."""
-        return functional.conv_transpose2d(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self.output_padding,
-            self.groups,
-            self.dilation,
-        )
+        return functional.conv_transpose2d(input, self.weight, self.bias, *self._layout())
 
 
 class Unfold(Module):

@@ -13,7 +13,6 @@ class Status {
   struct Failure {
     std::int64_t site = 0;
     std::int64_t index = 0;
-    std::int64_t extent = 0;
     std::int64_t ordinal = 0;
   };
 

@@ -21,7 +21,7 @@ void check_rows(const IndexCheck& check, const dispatch::Extents& extents, const
     for (std::int64_t i = 0; i < extents[3]; ++i) {
       const std::int64_t index = indices[i * strides[3]];
       if (index >= 0 && index < check.extent) continue;
-      status.report({check.site, index, check.extent, row * extents[3] + i});
+      status.report({check.site, index, row * extents[3] + i});
       return;
     }
   }

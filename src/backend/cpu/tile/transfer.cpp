@@ -351,7 +351,7 @@ void check_index(const Step& step, const Frame& frame) {
     const T bound = extent[i & step.mask[1]];
     if (i < frame.exact && (at < 0 || at >= bound)) {
       frame.run->status->report(
-          {step.immediate, at, bound,
+          {step.immediate, at,
            frame.ordinal * frame.program->plan.tile_elements() + static_cast<std::int64_t>(i)});
     }
     r[i] = std::max<T>(0, std::min<T>(at, static_cast<T>(bound - 1)));
