@@ -1,11 +1,18 @@
-"""Random graphs of up to 50 operators: lazy, eager and unfused runs on every device against NumPy.
+"""Random graphs of up to 50 operators: lazy, eager, unfused and reference runs, and NumPy.
 
 A graph is a list of steps over earlier values. NumPy runs it in double precision, with the gradient
-of the sum of its last values by differences along one random direction. Every operator keeps
-magnitudes near 1, so that errors do not grow.
+of the sum of its last values by differences along one random direction. The reference backend and
+plans without fusion need a process of their own (`VKML_REFERENCE`, `VKML_FUSE`): each writes what
+it computes of the same graphs, every value and the gradient of every leaf, for comparison here.
+Every operator keeps magnitudes near 1, so that errors do not grow.
 """
 
-from collections.abc import Callable
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,37 +106,52 @@ ALONG: dict[str, tuple[Function, Function]] = {
 }
 
 
-@st.composite
-def graphs(draw: st.DrawFn) -> tuple[list[tuple[int, ...]], list[tuple]]:
+# Picks one of several.
+Choose = Callable[[Sequence[Any]], Any]
+
+
+def make_graph(choose: Choose, attempts: int) -> tuple[list[tuple[int, ...]], list[tuple]]:
     """Shapes of leaves, and steps (kind, name, positions of operands, axis)."""
-    extents = st.sampled_from([1, 2, 3, 4, 5, 8])
-    base = tuple(draw(st.lists(extents, min_size=1, max_size=3)))
-    shapes = [base, tuple(draw(st.sampled_from([extent, 1])) for extent in base)]
+    extents = [1, 2, 3, 4, 5, 8]
+    base = tuple(choose(extents) for _ in range(choose([1, 2, 3])))
+    shapes = [base, tuple(choose([extent, 1]) for extent in base)]
     known = list(shapes)
     steps: list[tuple] = []
-    for _ in range(draw(st.integers(5, MAX_STEPS))):
+    for _ in range(attempts):
         # Mostly recent values, so that the graph is deep.
-        near = max(0, len(known) - 8)
-        place = draw(st.integers(near, len(known) - 1) | st.integers(0, len(known) - 1))
-        kind = draw(st.sampled_from(["unary", "unary", "binary", "binary", "along"]))
+        near = max(0, len(known) - 8) if choose([True, False]) else 0
+        place = choose(range(near, len(known)))
+        kind = choose(["unary", "unary", "binary", "binary", "along"])
         if kind == "unary":
-            step: tuple = (kind, draw(st.sampled_from(list(UNARY))), (place,), 0)
+            step: tuple = (kind, choose(list(UNARY)), (place,), 0)
         elif kind == "binary":
             partners = [i for i, shape in enumerate(known) if fit(known[place], shape)]
-            other = draw(st.sampled_from(partners[-6:]))
-            step = (kind, draw(st.sampled_from(list(BINARY))), (place, other), 0)
+            step = (kind, choose(list(BINARY)), (place, choose(partners[-6:])), 0)
         else:
             rank = len(known[place])
-            name = draw(st.sampled_from(list(ALONG)))
+            name = choose(list(ALONG))
             if rank == 0 or (name == "rows multiplied" and rank < 2):
                 continue
-            step = (kind, name, (place,), draw(st.integers(0, rank - 1)))
+            step = (kind, name, (place,), choose(range(rank)))
         result = run_step(step, [np.zeros(shape) for shape in known], 1).shape
         if len(result) > 4 or np.prod(result) > MAX_ELEMENTS:
             continue
         steps.append(step)
         known.append(result)
     return shapes, steps
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[list[tuple[int, ...]], list[tuple]]:
+    """A graph that Hypothesis chooses, and makes smaller where it fails."""
+    attempts = draw(st.integers(5, MAX_STEPS))
+    return make_graph(lambda options: draw(st.sampled_from(options)), attempts)
+
+
+def seeded_graph(seed: int) -> tuple[list[tuple[int, ...]], list[tuple]]:
+    """The same graph in every process."""
+    generator = random.Random(seed)
+    return make_graph(generator.choice, generator.randint(20, MAX_STEPS))
 
 
 def fit(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -167,22 +189,33 @@ def assert_near(actual: Any, expected: np.ndarray, bound: float, context: str) -
     np.testing.assert_allclose(actual, expected, rtol=0, atol=bound * scale, err_msg=context)
 
 
-def check_graph(
-    shapes: list[tuple[int, ...]], steps: list[tuple], device: object, dtype: object, context: str
-) -> None:
-    random = np.random.default_rng([len(steps), *shapes[0]])
-    arrays = [
-        random.uniform(-1, 1, shape).astype(np.float32).astype(np.float64) for shape in shapes
-    ]
+def leaf_values(generator: np.random.Generator, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """Numbers that float32 holds, in double precision."""
+    return [generator.uniform(-1, 1, shape).astype(np.float32).astype(float) for shape in shapes]
+
+
+def forward_and_backward(
+    arrays: list[np.ndarray], steps: list[tuple], device: object, dtype: object
+) -> tuple[list, list]:
+    """Leaves with gradients, and results."""
     leaves = [
         vkml.tensor(array, dtype=dtype, device=device, requires_grad=True) for array in arrays
     ]
     results = run(leaves, steps, 0)
     total(results, 0).backward(retain_graph=True)
+    return leaves, results
+
+
+def check_graph(
+    shapes: list[tuple[int, ...]], steps: list[tuple], device: object, dtype: object, context: str
+) -> None:
+    generator = np.random.default_rng([len(steps), *shapes[0]])
+    arrays = leaf_values(generator, shapes)
+    leaves, results = forward_and_backward(arrays, steps, device, dtype)
     wide = dtype == vkml.float64
     for result, expected in zip(results, run(arrays, steps, 1), strict=True):
         assert_near(exact(result), expected, 1e-11 if wide else 1e-4, context)
-    directions = [random.uniform(-1, 1, shape) for shape in shapes]
+    directions = [generator.uniform(-1, 1, shape) for shape in shapes]
     step = 1e-6
     ends = [
         total(run([a + s * d for a, d in zip(arrays, directions, strict=True)], steps, 1), 1)
@@ -218,6 +251,87 @@ def test_eager_graphs(graph: tuple, device: object) -> None:
         check_graph(*graph, device, vkml.float32, "eager")
     finally:
         vkml.set_eager(False)
+
+
+SEEDS = range(16)
+
+
+def outcome(seed: int, device: object) -> dict[str, np.ndarray]:
+    """Results and gradients of one seeded graph, by name."""
+    shapes, steps = seeded_graph(seed)
+    arrays = leaf_values(np.random.default_rng(seed), shapes)
+    leaves, results = forward_and_backward(arrays, steps, device, vkml.float32)
+    found = {f"{seed}: result {i}": exact(result) for i, result in enumerate(results)}
+    found |= {
+        f"{seed}: gradient {i}": exact(leaf.grad)
+        for i, leaf in enumerate(leaves)
+        if leaf.grad is not None
+    }
+    return found
+
+
+def write_outcomes(path: str, device: str) -> None:
+    """For a process of its own: the outcomes of all seeds, as a file of NumPy's."""
+    found: dict[str, np.ndarray] = {}
+    for seed in SEEDS:
+        found |= outcome(seed, vkml.device(device))
+    np.savez(path, **found)  # type: ignore[arg-type]
+
+
+def outcomes_elsewhere(path: Path, device: object, **environment: str) -> dict[str, np.ndarray]:
+    """What a process with other switches computes."""
+    tests = str(Path(__file__).parent)
+    places = [tests, str(Path(vkml.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import test_random_graphs as t; t.write_outcomes({str(path)!r}, {str(device)!r})",
+        ],
+        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(places)},
+        check=True,
+        timeout=300,
+    )
+    with np.load(path) as file:
+        return dict(file)
+
+
+@pytest.fixture(scope="module")
+def of_the_reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
+    """What the reference backend computes."""
+    path = tmp_path_factory.mktemp("graphs") / "reference.npz"
+    return outcomes_elsewhere(path, vkml.cpu, VKML_REFERENCE="1")
+
+
+def test_seeded_graphs_are_large(of_the_reference: dict[str, np.ndarray]) -> None:
+    counts = [len(seeded_graph(seed)[1]) for seed in SEEDS]
+    assert max(counts) > 40
+    assert min(counts) >= 10
+    kinds = {step[:2] for seed in SEEDS for step in seeded_graph(seed)[1]}
+    assert len(kinds) == len(UNARY) + len(BINARY) + len(ALONG)
+    assert sum("gradient" in name for name in of_the_reference) >= len(SEEDS)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["lazy", "eager"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_graphs_against_the_reference(
+    seed: int, eager: bool, device: object, of_the_reference: dict[str, np.ndarray]
+) -> None:
+    vkml.set_eager(eager)
+    try:
+        found = outcome(seed, device)
+    finally:
+        vkml.set_eager(False)
+    assert set(found) == {name for name in of_the_reference if name.startswith(f"{seed}:")}
+    for name, array in found.items():
+        assert_near(array, of_the_reference[name], 1e-5, name)
+
+
+def test_fused_and_unfused_graphs(device: object, tmp_path: Path) -> None:
+    unfused = outcomes_elsewhere(tmp_path / "unfused.npz", device, VKML_FUSE="0")
+    for seed in SEEDS:
+        for name, array in outcome(seed, device).items():
+            assert_near(array, unfused[name], 1e-5, name)
 
 
 @pytest.mark.parametrize("table", [UNARY, BINARY], ids=["unary", "binary"])
