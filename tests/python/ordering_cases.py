@@ -108,6 +108,12 @@ def _scans() -> list[Case]:
     return cases
 
 
+def _descending(a: Array) -> Array:
+    """Positions from the largest on, NaN first; equal elements in their order."""
+    ranks = np.unique(a, return_inverse=True)[1].reshape(a.shape)
+    return np.argsort(-ranks, -1, kind="stable").astype(np.int32)
+
+
 def _sorting() -> list[Case]:
     x, line = small(3, 4, 5), inputs((2, 150), -3, 3)
     ties = np.random.default_rng(3).integers(0, 4, (3, 97)).astype(np.float32)
@@ -125,7 +131,7 @@ def _sorting() -> list[Case]:
             Case(
                 "sort",
                 lambda t, i=axis: t.sort(dim=i, descending=True)[0],
-                lambda a, i=axis: -np.sort(-a, i),
+                lambda a, i=axis: np.flip(np.sort(a, i), i),
                 [x],
                 0,
                 label=f"descending-{axis}",
@@ -133,7 +139,7 @@ def _sorting() -> list[Case]:
             Case(
                 "topk",
                 lambda t, i=axis: vkml.topk(t, 2, i).values,
-                lambda a, i=axis: np.take(-np.sort(-a, i), [0, 1], i),
+                lambda a, i=axis: np.take(np.flip(np.sort(a, i), i), [0, 1], i),
                 [x],
                 0,
                 label=f"largest-{axis}",
@@ -161,7 +167,7 @@ def _sorting() -> list[Case]:
         Case(
             "argsort",
             lambda t: t.argsort(descending=True),
-            lambda a: np.argsort(-a, -1, kind="stable").astype(np.int32),
+            _descending,
             [ties],
             0,
             False,
@@ -176,7 +182,13 @@ def _sorting() -> list[Case]:
             [x],
             0,
         ),
-        Case("median", lambda t: vkml.median(t, 1).values, lambda a: np.sort(a, 1)[:, 1], [x], 0),
+        Case(
+            "median",
+            lambda t: vkml.median(t, 1).values,
+            lambda a: np.where(np.isnan(a).any(1), np.nan, np.sort(a, 1)[:, 1]),
+            [x],
+            0,
+        ),
         Case("median", lambda t: t.median(), np.median, [small(3, 5)], 0, label="all"),
         *(
             Case(
@@ -254,7 +266,15 @@ def _searching() -> list[Case]:
             )
             for i in range(3)
         ),
-        Case("unique", lambda t: t.unique(), np.unique, [np.round(x)], 0, False, "floats"),
+        Case(
+            "unique",
+            lambda t: t.unique(),
+            lambda a: np.unique(a, equal_nan=False),
+            [np.round(x)],
+            0,
+            False,
+            "floats",
+        ),
         *(
             Case(
                 "unique",

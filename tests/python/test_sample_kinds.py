@@ -1,0 +1,190 @@
+"""Every operator on sample inputs of every kind, on every device.
+
+The specification is one table: the rows of `elementwise_references` and the cases of
+`structural_cases`, with references, dtypes and bounds; `sample_kinds` says what kinds there are.
+Sizes, special values, dtypes and layouts of elementwise operators are in `test_elementwise.py`;
+here are the kinds that differ from operator to operator.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import vkml
+from case import Case
+from checking import exact, wide
+from sample_kinds import LARGE, REPEATED, SIZES, VALUES, extremes
+from structural_cases import CASES
+from test_elementwise import FLOAT_NAMES, ROWS, check_values, operands
+
+NAMES = sorted({case.name for case in CASES})
+
+# What is not asked of operators, and why: names, kinds, reason.
+LEFT_OUT: list[tuple[set[str], set[str], str]] = [
+    (
+        {"broadcast_to", "broadcast_tensors", "einsum", "unflatten", "unique_consecutive"},
+        set(SIZES),
+        "what the cases call, or compare with, is of one shape",
+    ),
+    ({"diag_embed", "trace", "fold", "unfold"}, {"empty"}, "NumPy's part of the reference refuses"),
+    ({"trace"}, {"one element"}, "NumPy's part of the reference refuses"),
+    ({"max_pool2d_with_indices", "take_along_axis"}, {"empty"}, "the reference refuses"),
+    (
+        {"gather", "index_add", "index_copy", "index_fill", "index_put", "index_select"}
+        | {"scatter", "scatter_add", "scatter_reduce"},
+        {"empty", "one element"},
+        "positions that the cases name do not exist there",
+    ),
+    ({"index_fill"}, {"odd", "large"}, "NumPy's part of the reference is of one shape"),
+    ({"masked_scatter"}, {"large"}, "the case has fewer elements than the mask takes"),
+    ({"searchsorted", "bucketize"}, {"odd", "large", *VALUES}, "an operand has to be sorted"),
+    ({"cumprod", "prod"}, {"large"}, "a thousand factors leave float32's range"),
+    (
+        {"linear_recurrence"},
+        {"large", "infinities", "NaN and infinities"},
+        "a scan multiplies coefficients before values: past float32's range, and 0 * inf",
+    ),
+    ({"quantile"}, {"infinities"}, "NumPy subtracts infinities from each other"),
+    ({"einsum"}, {"infinities", "NaN and infinities"}, "0 * inf depends on the order of products"),
+    (
+        {"conv2d", "conv_transpose2d"},
+        set(VALUES),
+        "an infinite weight times padding is NaN or left out, by device",
+    ),
+]
+KINDS = SIZES | VALUES | REPEATED
+
+
+def outcome_of_reference(case: Case, arrays: list) -> np.ndarray | None:
+    """What NumPy says; None where it refuses."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(case.reference(*(wide(array) for array in arrays)))
+    except (ValueError, IndexError, TypeError, ZeroDivisionError):
+        return None
+
+
+def applies(case: Case, kind: str) -> bool:
+    """Whether a kind changes anything of a case."""
+    if len(case.arrays) == 0:
+        return False
+    changed = KINDS[kind](case.arrays)
+    return any(
+        new.shape != old.shape or not np.array_equal(new, old)
+        for new, old in zip(changed, case.arrays, strict=True)
+    )
+
+
+def compare(case: Case, arrays: list, device: object, kind: str) -> bool:
+    """Checks one call; False where operator or NumPy refuses the arrays, with a reason."""
+    expected = outcome_of_reference(case, arrays)
+    tensors = [vkml.tensor(np.ascontiguousarray(array), device=device) for array in arrays]
+    if kind in REPEATED:
+        tensors = [
+            tensor[:1].broadcast_to(tensor.shape)
+            if tensor.dtype == vkml.float32 and tensor.ndim and tensor.numel()
+            else tensor
+            for tensor in tensors
+        ]
+    try:
+        result = case.function(*tensors)
+        found = exact(result)
+    except vkml.VkmlError:
+        return False
+    if expected is None:
+        return False
+    assert found.shape == expected.shape, (str(case), kind)
+    if not np.issubdtype(expected.dtype, np.floating):
+        np.testing.assert_array_equal(found, expected, f"{case}: {kind}")
+        return True
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(
+        np.where(finite, 0, found), np.where(finite, 0, expected), f"{case}: {kind}"
+    )
+    scale = np.max(np.abs(expected), initial=1.0, where=finite)
+    # A rounding for each addend, at worst, where a case that has few was checked for a few.
+    growth = LARGE / 32 if kind == "large" else 1
+    bound = max(case.units, 2) * growth * 2.0**-23 * scale
+    np.testing.assert_allclose(
+        found[finite], expected[finite], rtol=0, atol=bound, err_msg=f"{case}: {kind}"
+    )
+    return True
+
+
+def is_left_out(name: str, kind: str) -> bool:
+    return any(name in names and kind in kinds for names, kinds, _ in LEFT_OUT)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("name", NAMES)
+def test_structural_operators(name: str, kind: str, device: object) -> None:
+    compared = [
+        compare(case, KINDS[kind](case.arrays), device, kind)
+        for case in CASES
+        if case.name == name and applies(case, kind) and not is_left_out(name, kind)
+    ]
+    assert any(compared) or not compared, "neither the operator nor its reference takes it"
+
+
+def test_what_is_left_out_exists() -> None:
+    for names, kinds, reason in LEFT_OUT:
+        assert names <= set(NAMES)
+        assert kinds <= set(KINDS)
+        assert reason
+
+
+NOT_FOR_ENDS = {"bucketize", "histc", "histogram", "searchsorted"}  # their edges are sorted
+FOR_FLOATS = {"index_fill", "masked_fill", "max_pool2d"}  # they fill with what integers lack
+EXACT = sorted({case.name for case in CASES if case.units == 0 and case.arrays} - NOT_FOR_ENDS)
+DTYPES = {
+    vkml.float16: np.float16,
+    vkml.float32: np.float32,
+    vkml.float64: np.float64,
+    vkml.uint8: np.uint8,
+    vkml.int32: np.int32,
+    vkml.int64: np.int64,
+}
+
+
+@pytest.mark.parametrize("dtype", list(DTYPES), ids=str)
+@pytest.mark.parametrize("name", EXACT)
+def test_ends_of_dtypes(name: str, dtype: object, device: object) -> None:
+    """What moves or picks elements keeps each as it is, whatever its value."""
+    if name in FOR_FLOATS and not dtype.is_floating_point:
+        return
+    for case in (case for case in CASES if case.name == name and case.units == 0):
+        arrays = [
+            extremes(DTYPES[dtype], array.shape)
+            if np.issubdtype(array.dtype, np.floating)
+            else array
+            for array in case.arrays
+        ]
+        if all(new is old for new, old in zip(arrays, case.arrays, strict=True)):
+            continue
+        expected = outcome_of_reference(case, arrays)
+        assert expected is not None, case
+        found = exact(case.function(*(vkml.tensor(array, device=device) for array in arrays)))
+        np.testing.assert_array_equal(found, expected, str(case))
+
+
+VIEWS = {
+    "strided": lambda tensor: tensor[:, ::2],
+    "negative step": lambda tensor: tensor[::-1, ::-1],
+    "transposed": lambda tensor: tensor.transpose(0, 1),
+    "zero stride": lambda tensor: tensor[:, :1].broadcast_to((7, 6)),
+}
+SHAPES = [(7, 6), (1, 6), (7, 1), (6,)]
+
+
+@pytest.mark.parametrize("name", FLOAT_NAMES)
+def test_elementwise_operators_read_views_and_broadcast(name: str, device: object) -> None:
+    row = ROWS[name]
+    whole = operands(row, (7, 6), vkml.float32, device)
+    for view, make in VIEWS.items():
+        check_values(row, [make(tensor) for tensor in whole], view)
+    if row.arity > 1:
+        shapes = [SHAPES[k % len(SHAPES)] for k in range(1, row.arity + 1)]
+        mixed = [operands(row, shape, vkml.float32, device)[k] for k, shape in enumerate(shapes)]
+        check_values(row, mixed, "broadcast")
