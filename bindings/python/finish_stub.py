@@ -4,7 +4,8 @@
 
 What nanobind cannot know: dtypes named `int`, `float` and `bool`, and casts of those names, shadow
 the built-in types, which therefore are written `builtins.int`; what functions return that choose
-their result at run time; and the exceptions, which call the package `vkml` their home.
+their result at run time; the exceptions, which call the package `vkml` their home; and the methods
+of tensors that `vkml/methods.py` writes in Python.
 """
 
 import ast
@@ -13,6 +14,7 @@ import pathlib
 import sys
 from types import ModuleType
 
+METHODS = pathlib.Path(__file__).parents[2] / "python" / "vkml" / "methods.py"
 SHADOWED = {"bool", "float", "int"}
 WITHOUT_ARGUMENTS = {
     "Iterator": "Iterator[Tensor]",
@@ -111,6 +113,16 @@ class Stub(ast.NodeTransformer):
         return node
 
 
+def written_in_python() -> list[ast.stmt]:
+    """The methods of tensors that are written in Python: signatures and docstrings."""
+    module = ast.parse(METHODS.read_text())
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
+    methods = [node for node in classes[0].body if isinstance(node, ast.FunctionDef)]
+    for method in methods:
+        method.body = [method.body[0], *ast.parse("...").body]
+    return list(methods)
+
+
 def exceptions(module: ModuleType) -> str:
     """The source of the module's exception classes."""
     found = [
@@ -132,7 +144,11 @@ def base_name(base: type) -> str:
 
 def main(source: pathlib.Path, target: pathlib.Path, module: ModuleType) -> None:
     """Rewrite `source` into `target`."""
-    tree = Stub().visit(ast.parse(source.read_text()))
+    raw = ast.parse(source.read_text())
+    for node in raw.body:
+        if isinstance(node, ast.ClassDef) and node.name == "Tensor":
+            node.body += written_in_python()
+    tree = Stub().visit(raw)
     head = [node for node in tree.body[:1] if isinstance(node, ast.Expr)]
     added = ast.parse(
         "import builtins\nimport typing\nimport numpy as np\n__version__: str\n"

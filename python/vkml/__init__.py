@@ -22,6 +22,7 @@ from vkml.grad_mode import enable_grad as enable_grad
 from vkml.grad_mode import is_grad_enabled as is_grad_enabled
 from vkml.grad_mode import no_grad as no_grad
 from vkml.grad_mode import set_grad_enabled as set_grad_enabled  # type: ignore[assignment]
+from vkml.methods import TensorMethods as _TensorMethods  # noqa: F401 (gives tensors methods)
 
 if TYPE_CHECKING:
     from vkml import array_api as array_api
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from vkml import linalg as linalg
     from vkml import nn as nn
     from vkml import optim as optim
+    from vkml import special as special
     from vkml import utils as utils
     from vkml.array_api import asarray as asarray
     from vkml.array_api import astype as astype
@@ -54,16 +56,43 @@ if TYPE_CHECKING:
     from vkml.array_api import unique_inverse as unique_inverse
     from vkml.array_api import unique_values as unique_values
     from vkml.array_api import unstack as unstack
+    from vkml.func import vmap as vmap
+    from vkml.linalg import cholesky as cholesky
+    from vkml.linalg import cholesky_inverse as cholesky_inverse
+    from vkml.linalg import cholesky_solve as cholesky_solve
+    from vkml.linalg import det as det
+    from vkml.linalg import inv as inverse  # noqa: F401 (PyTorch's name at the top)
+    from vkml.linalg import logdet as logdet
+    from vkml.linalg import matrix_exp as matrix_exp
+    from vkml.linalg import matrix_power as matrix_power
+    from vkml.linalg import multi_dot as multi_dot
+    from vkml.linalg import pinv as pinverse  # noqa: F401
+    from vkml.linalg import slogdet as slogdet
+    from vkml.ranks import mode as mode
+    from vkml.ranks import nanmedian as nanmedian
+    from vkml.ranks import nanquantile as nanquantile
+    from vkml.real_numbers import angle as angle
+    from vkml.real_numbers import conj as conj
+    from vkml.real_numbers import frexp as frexp
+    from vkml.real_numbers import is_complex as is_complex
+    from vkml.real_numbers import is_signed as is_signed
+    from vkml.real_numbers import isreal as isreal
+    from vkml.real_numbers import real as real
     from vkml.recording import jit as jit
     from vkml.serialization import load as load
     from vkml.serialization import save as save
+    from vkml.windows import bartlett_window as bartlett_window
+    from vkml.windows import blackman_window as blackman_window
+    from vkml.windows import hamming_window as hamming_window
+    from vkml.windows import hann_window as hann_window
+    from vkml.windows import kaiser_window as kaiser_window
 
 DeviceLike = Device | str  # noqa: F405
 """What arguments named `device` take: `vkml.cpu`, or a name such as "vulkan:1"."""
 
 # Loaded at first use, so that `import vkml` stays fast.
 _SUBMODULES = frozenset(
-    ("array_api", "autograd", "data", "func", "graph", "linalg", "nn", "optim", "utils")
+    ("array_api", "autograd", "data", "func", "graph", "linalg", "nn", "optim", "special", "utils")
 )
 # Names of the Array API that mean nothing else in PyTorch.
 _OF_ARRAY_API = frozenset(
@@ -74,19 +103,39 @@ _OF_ARRAY_API = frozenset(
         *("unique_values", "unstack"),
     )
 )
+_OF_LINALG = frozenset(
+    (
+        *("cholesky", "cholesky_inverse", "cholesky_solve", "det", "logdet", "matrix_exp"),
+        *("matrix_power", "multi_dot", "slogdet"),
+    )
+)
 _FROM_SUBMODULE = {
     **dict.fromkeys(_OF_ARRAY_API, "array_api"),
+    **dict.fromkeys(_OF_LINALG, "linalg"),
+    "vmap": "func",
+    **dict.fromkeys(("mode", "nanmedian", "nanquantile"), "ranks"),
+    **dict.fromkeys(
+        ("angle", "conj", "frexp", "is_complex", "is_signed", "isreal", "real"), "real_numbers"
+    ),
+    **dict.fromkeys(
+        [f"{kind}_window" for kind in ("bartlett", "blackman", "hamming", "hann", "kaiser")],
+        "windows",
+    ),
     "jit": "recording",
     "load": "serialization",
     "save": "serialization",
 }
 
 
+_RENAMED = {"inverse": ("linalg", "inv"), "pinverse": ("linalg", "pinv")}
+
+
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"vkml.{name}")
-    if name in _FROM_SUBMODULE:
-        value = getattr(import_module(f"vkml.{_FROM_SUBMODULE[name]}"), name)
+    if name in _FROM_SUBMODULE or name in _RENAMED:
+        module, own = _RENAMED.get(name) or (_FROM_SUBMODULE[name], name)
+        value = getattr(import_module(f"vkml.{module}"), own)
         globals()[name] = value  # found at once from now on
         return value
     raise AttributeError(f"module 'vkml' has no attribute '{name}'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,33 +12,52 @@ from vkml._vkml import Tensor
 from vkml._vkml import dtype as DType
 
 __all__ = [
+    "addbmm",
+    "addr",
+    "adjoint",
     "as_tensor",
     "atleast_1d",
     "atleast_2d",
+    "atleast_3d",
     "block_diag",
+    "cartesian_prod",
     "cdist",
     "clone",
     "column_stack",
+    "combinations",
     "concatenate",
     "corrcoef",
     "cov",
     "cross",
     "cumulative_trapezoid",
+    "detach",
     "diagflat",
     "diagonal_scatter",
     "dist",
     "dsplit",
+    "fill",
+    "gradient",
     "hsplit",
+    "index_reduce",
     "inner",
     "is_floating_point",
+    "is_nonzero",
+    "is_same_size",
     "is_tensor",
     "kron",
+    "narrow_copy",
     "numel",
+    "pdist",
+    "put",
+    "randint_like",
+    "renorm",
     "row_stack",
+    "scalar_tensor",
     "select_scatter",
     "slice_scatter",
     "t",
     "trapezoid",
+    "trapz",
     "unravel_index",
     "vander",
     "vdot",
@@ -57,6 +77,55 @@ def as_tensor(
 def clone(input: Tensor) -> Tensor:
     """A copy of its own, with the gradient passed on."""
     return input.clone()
+
+
+def detach(input: Tensor) -> Tensor:
+    """The same elements without their history; see `Tensor.detach`."""
+    return input.detach()
+
+
+def fill(input: Tensor, value: float | Tensor) -> Tensor:
+    """A tensor like another that holds one value everywhere; a tensor's gradient is its sum's."""
+    if isinstance(value, Tensor):
+        return value.to(input.dtype).broadcast_to(input.shape).clone()
+    return vkml.full_like(input, value)
+
+
+def scalar_tensor(
+    s: float, *, dtype: DType | None = None, device: vkml.DeviceLike | None = None
+) -> Tensor:
+    """A tensor of one number and no axes, float32 unless told."""
+    return vkml.tensor(s, dtype=vkml.float32 if dtype is None else dtype, device=device)
+
+
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None
+) -> Tensor:
+    """Random integers of another tensor's shape, dtype and device.
+
+    Args:
+        input: What the result is like.
+        low: The lowest, or without `high` the number past the highest from 0 on.
+        high: The number past the highest.
+        dtype: That of `input` if None.
+    """
+    ends = (0, low) if high is None else (low, high)
+    drawn = vkml.randint(*ends, tuple(input.shape), device=input.device)
+    return drawn.to(input.dtype if dtype is None else dtype)
+
+
+def is_nonzero(input: Tensor) -> builtins.bool:
+    """Whether the one element of a tensor is not 0. Waits for it."""
+    if input.numel() != 1:
+        raise vkml.ShapeError(
+            f"[is_nonzero] takes one element, not shape {input.shape}. Use any() or all()"
+        )
+    return builtins.bool(input.item())
+
+
+def is_same_size(input: Tensor, other: Tensor) -> builtins.bool:
+    """Whether two tensors have one shape."""
+    return tuple(input.shape) == tuple(other.shape)
 
 
 def numel(input: Tensor) -> int:
@@ -92,6 +161,23 @@ def atleast_1d(input: Tensor) -> Tensor:
 def atleast_2d(input: Tensor) -> Tensor:
     """A number or vector as a matrix of one row; anything else as it is."""
     return input.reshape(1, -1) if input.ndim < 2 else input
+
+
+def atleast_3d(input: Tensor) -> Tensor:
+    """A tensor with axes of extent 1 added up to three: a matrix gets one behind."""
+    if input.ndim >= 3:
+        return input
+    return input.reshape(1, -1, 1) if input.ndim < 2 else input.unsqueeze(-1)
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """Matrices (..., m, n) transposed, as all numbers here are real. A view."""
+    return input.mT
+
+
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """A part along an axis, as a copy of its own."""
+    return vkml.narrow(input, dim, start, length).clone()
 
 
 def concatenate(tensors: Sequence[Tensor], dim: int = 0, axis: int | None = None) -> Tensor:
@@ -150,6 +236,24 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return vkml.diag_embed(input.reshape(-1), offset)
 
 
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All ways to take one element of each vector, as rows; the last vector runs fastest."""
+    if len(tensors) == 1:
+        return tensors[0]
+    columns = vkml.meshgrid(*tensors, indexing="ij")
+    return vkml.stack([column.reshape(-1) for column in columns], 1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: builtins.bool = False) -> Tensor:
+    """All ways to take r elements of a vector, in its order, as rows."""
+    if input.ndim != 1 or r < 0:
+        raise vkml.ShapeError(f"[combinations] of {r} elements of shape {input.shape}")
+    kind = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = [place for row in kind(range(input.shape[0]), r) for place in row]
+    index = vkml.tensor(places, dtype=vkml.int32, device=input.device)
+    return vkml.index_select(input, 0, index).reshape(-1, r) if places else input[:0].reshape(0, r)
+
+
 # Copies with a part replaced.
 
 
@@ -189,7 +293,57 @@ def diagonal_scatter(
     return result
 
 
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    """A copy with elements replaced, or added to, by their numbers in row-major order."""
+    flat = vkml.index_put(
+        input.reshape(-1), (index.reshape(-1),), source.reshape(-1), accumulate=accumulate
+    )
+    return flat.reshape(input.shape)
+
+
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: builtins.bool = True,
+) -> Tensor:
+    """A copy in which slices of `source` are joined to those of `input` that `index` names.
+
+    Args:
+        input: Any shape.
+        dim: The axis.
+        index: A vector: for each slice of `source` along the axis, its place in `input`.
+        source: The slices.
+        reduce: `prod`, `mean`, `amax` or `amin`.
+        include_self: Whether what `input` holds counts.
+    """
+    axis = dim % input.ndim
+    shape = [1] * input.ndim
+    shape[axis] = index.shape[0]
+    places = index.reshape(shape).broadcast_to(source.shape)
+    return vkml.scatter_reduce(input, axis, places, source, reduce, include_self=include_self)
+
+
 # Products and distances.
+
+
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """The sum beta * input + alpha * outer(vec1, vec2); with beta = 0 the input is not read."""
+    product: Tensor = vkml.outer(vec1, vec2) * alpha
+    return product if beta == 0 else input * beta + product
+
+
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """The sum of the products of two batches of matrices, times alpha, plus beta * input."""
+    # The batch joins the inner axis: one product.
+    rows = batch1.transpose(0, 1).reshape(batch1.shape[1], -1)
+    product: Tensor = (rows @ batch2.reshape(-1, batch2.shape[2])) * alpha
+    return product if beta == 0 else input * beta + product
 
 
 def inner(input: Tensor, other: Tensor) -> Tensor:
@@ -232,6 +386,25 @@ def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
     return vkml.norm(input - other, p)
 
 
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of all pairs of rows, in the order of `combinations`."""
+    if input.ndim != 2:
+        raise vkml.ShapeError(f"[pdist] takes a matrix, not shape {input.shape}")
+    first, second = vkml.unbind(
+        vkml.triu_indices(input.shape[0], input.shape[0], 1, device=input.device), 0
+    )
+    difference = vkml.index_select(input, 0, first) - vkml.index_select(input, 0, second)
+    return vkml.norm(difference, p, -1)
+
+
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Slices along an axis whose p-norm exceeds a limit, scaled down to it."""
+    others = tuple(axis for axis in range(input.ndim) if axis != dim % input.ndim)
+    norms = vkml.norm(input, p, others, True)
+    # 1e-7 keeps a scaled slice from exceeding the limit by rounding, as in PyTorch.
+    return input * vkml.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+
+
 def vander(x: Tensor, N: int | None = None, increasing: builtins.bool = False) -> Tensor:  # noqa: N803
     """Powers of a vector's elements as rows, the highest first unless they increase."""
     count = x.shape[0] if N is None else N
@@ -271,6 +444,63 @@ def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral along an axis by the trapezoidal rule, over points `x` or steps `dx`."""
     return _trapezoids(y, x, dx, dim).sum(dim)
+
+
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """`trapezoid` by its older name."""
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+def _slopes(input: Tensor, dim: int, spacing: float, edge_order: int) -> Tensor:
+    count = input.shape[dim]
+    if count <= edge_order:
+        raise vkml.ShapeError(
+            f"[gradient] axis {dim} of shape {input.shape} has no more than {edge_order} elements"
+        )
+
+    def at(place: int) -> Tensor:
+        return vkml.narrow(input, dim, place % count, 1)
+
+    inner = (vkml.narrow(input, dim, 2, count - 2) - vkml.narrow(input, dim, 0, count - 2)) * 0.5
+    if edge_order == 1:
+        ends = [at(1) - at(0), at(-1) - at(-2)]
+    else:
+        ends = [
+            -1.5 * at(0) + 2.0 * at(1) - 0.5 * at(2),
+            1.5 * at(-1) - 2.0 * at(-2) + 0.5 * at(-3),
+        ]
+    return vkml.cat([ends[0], inner, ends[1]], dim) / spacing
+
+
+def gradient(
+    input: Tensor,
+    *,
+    spacing: float | Sequence[float] = 1.0,
+    dim: int | Sequence[int] | None = None,
+    edge_order: int = 1,
+) -> tuple[Tensor, ...]:
+    """Slopes along axes by central differences, and by one-sided ones at both ends.
+
+    Args:
+        input: Samples of a function.
+        spacing: How far neighbours are apart: one number, or one for each axis.
+        dim: The axes; all if None.
+        edge_order: Of the error at the ends: 1 or 2.
+
+    Returns:
+        A tensor for each axis.
+    """
+    axes = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    steps = [spacing] * len(axes) if isinstance(spacing, int | float) else list(spacing)
+    if len(steps) != len(axes) or edge_order not in (1, 2):
+        raise vkml.ArgumentError(
+            f"[gradient] {len(steps)} spacings for {len(axes)} axes, edge_order {edge_order}. Pass "
+            f"one spacing for each axis, and 1 or 2."
+        )
+    return tuple(
+        _slopes(input, axis % input.ndim, step, edge_order)
+        for axis, step in zip(axes, steps, strict=True)
+    )
 
 
 def cumulative_trapezoid(

@@ -12,15 +12,29 @@ from typing import NamedTuple
 
 import vkml
 from vkml import Tensor, _vkml
+from vkml._vkml import matmul as matmul
+from vkml._vkml import vecdot as vecdot
 
 __all__ = [
     "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "cond",
+    "cross",
     "det",
+    "diagonal",
     "eigh",
     "eigvalsh",
     "inv",
+    "logdet",
+    "lstsq",
+    "matmul",
+    "matrix_exp",
     "matrix_norm",
     "matrix_power",
+    "matrix_rank",
+    "multi_dot",
+    "norm",
     "pinv",
     "qr",
     "slogdet",
@@ -28,6 +42,10 @@ __all__ = [
     "solve_triangular",
     "svd",
     "svdvals",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
+    "vecdot",
     "vector_norm",
 ]
 
@@ -104,6 +122,12 @@ def det(A: Tensor) -> Tensor:
 def slogdet(A: Tensor) -> SlogdetResult:
     """The sign of the determinant of (..., n, n) and the logarithm of its magnitude."""
     return SlogdetResult(*_vkml._linalg_slogdet(A))
+
+
+def logdet(A: Tensor) -> Tensor:
+    """The logarithm of the determinant of (..., n, n); NaN where that is negative."""
+    sign, logarithm = slogdet(A)
+    return vkml.where(sign < 0, float("nan"), logarithm)
 
 
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
@@ -183,6 +207,30 @@ def default_tolerance(A: Tensor) -> float:
     return float(max(A.shape[-2:]) * vkml.finfo(A.dtype).eps)
 
 
+def matrix_rank(A: Tensor, *, rtol: float | Tensor | None = None) -> Tensor:
+    """How many singular values of (..., m, n) exceed `rtol` times the largest; see `pinv`."""
+    values = svdvals(A)
+    share = default_tolerance(A) if rtol is None else rtol
+    if isinstance(share, Tensor):
+        share = share.unsqueeze(-1)
+    return (values > share * values.amax(-1, keepdim=True)).sum(-1).to(vkml.int64)
+
+
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The vector product along an axis of extent 3; see `vkml.cross`."""
+    return vkml.cross(input, other, dim)
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of matrices (..., m, n): a view."""
+    return vkml.diagonal(A, offset, dim1, dim2)
+
+
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """Powers 0 to N - 1 of the elements of a vector, as rows; N is its length if None."""
+    return vkml.vander(x, N, increasing=True)
+
+
 def pinv(A: Tensor, rtol: float | Tensor | None = None) -> Tensor:
     """The pseudo-inverse of (..., m, n): singular values up to `rtol` of the largest count as 0.
 
@@ -253,3 +301,15 @@ def matrix_norm(A: Tensor, ord: str | float = "fro", keepdim: bool = False) -> T
             f"[matrix_norm] ord is {ord!r}. Pass 'fro', 'nuc', 1, -1, 2, -2, inf or -inf."
         )
     return result if keepdim else result.squeeze(axes)
+
+
+# Written in terms of the above.
+from vkml.matrix_functions import cholesky_inverse as cholesky_inverse  # noqa: E402
+from vkml.matrix_functions import cholesky_solve as cholesky_solve  # noqa: E402
+from vkml.matrix_functions import cond as cond  # noqa: E402
+from vkml.matrix_functions import lstsq as lstsq  # noqa: E402
+from vkml.matrix_functions import matrix_exp as matrix_exp  # noqa: E402
+from vkml.matrix_functions import multi_dot as multi_dot  # noqa: E402
+from vkml.matrix_functions import norm as norm  # noqa: E402
+from vkml.matrix_functions import tensorinv as tensorinv  # noqa: E402
+from vkml.matrix_functions import tensorsolve as tensorsolve  # noqa: E402

@@ -98,11 +98,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """How many singular values of (..., m, n) exceed `rtol` times the largest; see `pinv`."""
     x = x if x.dtype.is_floating_point else x.to(vkml.float64)
-    values = _linalg.svdvals(x)
-    share = _linalg.default_tolerance(x) if rtol is None else rtol
-    if isinstance(share, Tensor):
-        share = share.unsqueeze(-1)
-    return (values > share * values.amax(-1, keepdim=True)).sum(-1).to(vkml.int64)
+    return _linalg.matrix_rank(x, rtol=rtol)
 
 
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:

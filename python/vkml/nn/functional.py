@@ -117,12 +117,14 @@ from vkml.nn.resampling_functions import (
     pixel_shuffle,
     pixel_unshuffle,
 )
+from vkml.nn.sampling_functions import affine_grid, grid_sample
 
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -152,6 +154,7 @@ __all__ = [
     "geglu",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",

@@ -1,0 +1,74 @@
+"""Every function and method of PyTorch is here, or left out for a reason that is written down."""
+
+import fnmatch
+import inspect
+
+import pytest
+
+import vkml
+from torch_agreement import torch
+from vkml import left_out
+
+F = torch.nn.functional
+
+
+def functions_of(module: object) -> set[str]:
+    """Public functions, without classes, and without what a module has imported."""
+    return {
+        name
+        for name in dir(module)
+        if not name.startswith("_")
+        and callable(getattr(module, name))
+        and not inspect.isclass(getattr(module, name))
+    }
+
+
+def optimizers() -> set[str]:
+    kinds = {name for name, kind in vars(torch.optim).items() if inspect.isclass(kind)}
+    return {name for name in kinds if issubclass(getattr(torch.optim, name), torch.optim.Optimizer)}
+
+
+def methods() -> set[str]:
+    return {name for name in dir(torch.Tensor) if not name.startswith("_")}
+
+
+PLACES = {
+    "torch": (functions_of(torch), vkml, left_out.FUNCTIONS),
+    "linalg": (functions_of(torch.linalg), vkml.linalg, left_out.LINALG),
+    "special": (functions_of(torch.special), vkml.special, left_out.SPECIAL),
+    "functional": (functions_of(F), vkml.nn.functional, left_out.FUNCTIONAL),
+    "optim": (optimizers(), vkml.optim, left_out.OPTIM),
+    "Tensor": (methods(), vkml.Tensor, left_out.METHODS),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_missing_has_a_reason(place: str) -> None:
+    theirs, ours, reasons = PLACES[place]
+    missing = {name for name in theirs if not hasattr(ours, name)}
+    unexplained = {
+        name for name in missing if not any(fnmatch.fnmatchcase(name, key) for key in reasons)
+    }
+    assert unexplained == set()
+    assert len(theirs - missing) > 5
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_reason_is_needed(place: str) -> None:
+    theirs, ours, reasons = PLACES[place]
+    missing = {name for name in theirs if not hasattr(ours, name)}
+    assert [key for key in reasons if not fnmatch.filter(missing, key)] == []
+    assert all(reasons.values())
+
+
+def test_reasons_that_name_another_place_are_true() -> None:
+    for key, reason in left_out.FUNCTIONS.items():
+        if reason.startswith("vkml.nn.functional"):
+            assert fnmatch.filter(dir(vkml.nn.functional), key)
+    for place, reasons in (("torch", left_out.FUNCTIONS), ("functional", left_out.FUNCTIONAL)):
+        theirs, ours, _ = PLACES[place]
+        others = set(reasons) - {"*_"}
+        for name in theirs:
+            explained = any(fnmatch.fnmatchcase(name, key) for key in others)
+            if name.endswith("_") and not hasattr(ours, name) and not explained:
+                assert hasattr(vkml.Tensor, name)
