@@ -9,46 +9,26 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import vkml
 from vkml import Tensor, no_grad
-from vkml.foreign import tensor_from
+from vkml.nn import state_dicts
+from vkml.nn.hooks import Hook, RemovableHandle, call_between_hooks, register
 from vkml.nn.parameter import Parameter
+from vkml.nn.state_dicts import IncompatibleKeys
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-ForwardHook = Callable[..., Any]
 Named = TypeVar("Named")
 
 
-class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict(strict=False)` could not match."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-
-class RemovableHandle:
-    """Takes a hook out of its table again: by `remove()` or at the end of a `with` block."""
-
-    _next_key = count()
-
-    def __init__(self, hooks: dict[int, ForwardHook]) -> None:
-        self._hooks = hooks
-        self.id = next(RemovableHandle._next_key)
-
-    def remove(self) -> None:
-        """Removes the hook; a second call does nothing."""
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
+_TABLES_OF_HOOKS = (
+    *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),
+    *("_state_dict_hooks", "_state_dict_pre_hooks"),
+    *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
+)
 
 
 class Module:
@@ -67,8 +47,7 @@ class Module:
             "_buffers": {},
             "_modules": {},
             "_non_persistent_buffers": set(),
-            "_forward_hooks": OrderedDict(),
-            "_forward_pre_hooks": OrderedDict(),
+            **{name: OrderedDict() for name in _TABLES_OF_HOOKS},
         }
         for name, table in tables.items():
             object.__setattr__(self, name, table)
@@ -84,29 +63,80 @@ class Module:
             replaced = hook(self, inputs)
             if replaced is not None:
                 inputs = replaced if isinstance(replaced, tuple) else (replaced,)
-        result = self.forward(*inputs, **keywords)
+        if (self._backward_hooks or self._backward_pre_hooks) and vkml.is_grad_enabled():
+            result = call_between_hooks(
+                self, inputs, lambda *given: self.forward(*given, **keywords)
+            )
+        else:
+            result = self.forward(*inputs, **keywords)
         for hook in tuple(self._forward_hooks.values()):
             replaced = hook(self, inputs, result)
             if replaced is not None:
                 result = replaced
         return result
 
-    def register_forward_hook(self, hook: ForwardHook) -> RemovableHandle:
-        """Calls `hook(module, inputs, output)` after `forward`; what it returns replaces output."""
-        handle = RemovableHandle(self._forward_hooks)
-        self._forward_hooks[handle.id] = hook
-        return handle
+    # Hooks.
 
-    def register_forward_pre_hook(self, hook: ForwardHook) -> RemovableHandle:
+    _forward_hooks: OrderedDict[int, Hook]
+    _forward_pre_hooks: OrderedDict[int, Hook]
+    _backward_hooks: OrderedDict[int, Hook]
+    _backward_pre_hooks: OrderedDict[int, Hook]
+    _state_dict_hooks: OrderedDict[int, Hook]
+    _state_dict_pre_hooks: OrderedDict[int, Hook]
+    _load_state_dict_pre_hooks: OrderedDict[int, Hook]
+    _load_state_dict_post_hooks: OrderedDict[int, Hook]
+
+    def register_forward_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls `hook(module, inputs, output)` after `forward`; what it returns replaces output."""
+        return register(self._forward_hooks, hook)
+
+    def register_forward_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Calls `hook(module, inputs)` before `forward`; what it returns replaces the inputs."""
-        handle = RemovableHandle(self._forward_pre_hooks)
-        self._forward_pre_hooks[handle.id] = hook
-        return handle
+        return register(self._forward_pre_hooks, hook)
+
+    def register_full_backward_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls `hook(module, grad_input, grad_output)` when gradients reach the inputs.
+
+        Both are tuples, with None for what has no gradient; what the hook returns replaces
+        `grad_input`. Gradients of tensors among the positional inputs count.
+        """
+        return register(self._backward_hooks, hook)
+
+    def register_full_backward_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls `hook(module, grad_output)` when gradients reach the results.
+
+        What it returns replaces them.
+        """
+        return register(self._backward_pre_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls `hook(module, prefix, keep_vars)` before the module's state is saved."""
+        return register(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls `hook(module, state_dict, prefix, local_metadata)` after it was saved.
+
+        The hook may change the dictionary in place; the metadata are empty.
+        """
+        return register(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls a hook before anything of a state is compared or written.
+
+        Its arguments are PyTorch's: module, state_dict (a copy, to change in place), prefix,
+        local_metadata (empty), strict, missing_keys, unexpected_keys, error_msgs (lists to add to).
+        """
+        return register(self._load_state_dict_pre_hooks, hook)
+
+    def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls `hook(module, incompatible_keys)` after a state that fits was loaded.
+
+        The hook may change both lists of names, which the caller gets.
+        """
+        return register(self._load_state_dict_post_hooks, hook)
 
     # Attributes.
 
-    _forward_hooks: OrderedDict[int, ForwardHook]
-    _forward_pre_hooks: OrderedDict[int, ForwardHook]
     _non_persistent_buffers: set[str]
 
     def __getattr__(self, name: str) -> Any:
@@ -316,6 +346,15 @@ class Module:
             module = child
         return module
 
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Puts a module under a dotted name, whose parent has to exist."""
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if name in parent._modules:
+            parent._modules[name] = module
+        else:
+            parent.register_module(name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """The parameter under a dotted name, for example `encoder.0.weight`."""
         path, _, name = target.rpartition(".")
@@ -440,20 +479,25 @@ class Module:
         are the parameters themselves.
         """
         state: dict[str, Tensor] = {} if destination is None else destination
-        for name, tensor in self._state_entries(prefix):
-            state[name] = tensor if keep_vars else tensor.snapshot()
+        state_dicts.save(self, state, prefix, keep_vars)
         return state
 
-    def _state_entries(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    def _own_state(self) -> Iterator[tuple[str, Tensor]]:
+        """Parameters and persistent buffers of this module alone."""
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                yield prefix + name, parameter
+                yield name, parameter
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._non_persistent_buffers:
-                yield prefix + name, buffer
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module._state_entries(f"{prefix}{name}.")
+                yield name, buffer
+
+    def get_extra_state(self) -> Any:
+        """What else belongs to the state: a class that defines this defines `set_extra_state`."""
+        raise NotImplementedError(f"{type(self).__name__} has no extra state")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Takes back what `get_extra_state` returned."""
+        raise NotImplementedError(f"{type(self).__name__} has no extra state")
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True
@@ -471,33 +515,7 @@ class Module:
             ArgumentError: For names missing or unexpected under `strict`, and for shapes that
                 differ.
         """
-        own = dict(self._state_entries())
-        missing = [name for name in own if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in own]
-        faults: list[str] = []
-        if strict and missing:
-            faults.append(f"missing keys: {', '.join(missing)}")
-        if strict and unexpected:
-            faults.append(f"unexpected keys: {', '.join(unexpected)}")
-        matched = [(name, own[name], value) for name, value in state_dict.items() if name in own]
-        faults += [
-            f"size mismatch for {name}: {tuple(value.shape)} in the state, "
-            f"{tuple(destination.shape)} in the model"
-            for name, destination, value in matched
-            if tuple(value.shape) != tuple(destination.shape)
-        ]
-        if faults:
-            raise vkml.ArgumentError(
-                f"[load_state_dict] {type(self).__name__}: "
-                + "; ".join(faults)
-                + ". Nothing was loaded. Build the model that the state was saved from, "
-                "or pass strict=False to skip names."
-            )
-        with no_grad():
-            for _, destination, value in matched:
-                given = tensor_from(value).detach()
-                destination.assign_(given.to(destination.device).to(destination.dtype))
-        return IncompatibleKeys(missing, unexpected)
+        return state_dicts.load(self, state_dict, strict)
 
     # Printing.
 
