@@ -1,0 +1,75 @@
+"""docs/accuracy.md is what rows, cases and measurements say; no measurement exceeds its bound."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from elementwise_references import stated_rows
+from structural_cases import CASES
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "accuracy.py"
+
+
+@pytest.fixture(scope="module")
+def accuracy() -> ModuleType:
+    """The script, as a module."""
+    specification = importlib.util.spec_from_file_location("accuracy", SCRIPT)
+    module = importlib.util.module_from_spec(specification)
+    before = list(sys.path)
+    specification.loader.exec_module(module)
+    sys.path[:] = before
+    return module
+
+
+BOUNDS = {row.name: row.ulps for row in stated_rows()}
+BOUNDS |= {case.name: 0.0 for case in CASES}
+for case in CASES:
+    BOUNDS[case.name] = max(BOUNDS[case.name], case.units)
+
+
+@pytest.mark.skipif(
+    os.environ.get("VKML_REFERENCE") == "1", reason="the reference takes other dtypes"
+)
+def test_the_page_is_current(accuracy: ModuleType) -> None:
+    text = accuracy.PAGE.read_text()
+    assert text == accuracy.page(), "write it again: python scripts/accuracy.py write"
+
+
+def test_every_operator_was_measured_and_keeps_its_bound(accuracy: ModuleType) -> None:
+    measured = accuracy.read_measured()
+    machines = measured.pop(accuracy.MACHINE)
+    assert all(machines.values())
+    command = "run scripts/accuracy.py measure cpu=cpu lavapipe=vulkan:0"
+    assert set(measured) == set(BOUNDS), command
+    for name, errors in measured.items():
+        assert errors["cpu"], command
+        assert errors["lavapipe"], command
+        for column in accuracy.COLUMNS:
+            # Half a unit is what rounding costs where a bound says less.
+            assert float(errors[column] or 0) <= max(BOUNDS[name], 0.5), (name, column)
+
+
+def test_errors_are_rounded_up(accuracy: ModuleType) -> None:
+    numbers = [0, 0.5, 0.1234, 1.21, 2.999, 19.01, 123.0]
+    rounded = [accuracy.rounded(number) for number in numbers]
+    assert rounded == ["0", "0.5", "0.13", "1.3", "3", "20", "130"]
+
+
+@pytest.mark.parametrize("name", ["exp", "add", "bitwise_and", "isnan"])
+def test_measuring_rows(accuracy: ModuleType, name: str, device: object) -> None:
+    row = next(row for row in stated_rows() if row.name == name)
+    error = accuracy.elementwise_error(row, device)
+    assert error <= row.ulps
+    # Half a unit at least, for thousands of points that do not fit float32.
+    assert error > 0.4 if name in ("exp", "add") else error == 0
+
+
+@pytest.mark.parametrize("name", ["sum", "sort", "matmul", "argmax"])
+def test_measuring_cases(accuracy: ModuleType, name: str, device: object) -> None:
+    errors = [accuracy.structural_error(case, device) for case in CASES if case.name == name]
+    assert max(errors) <= BOUNDS[name]
+    assert max(errors) > 0 if BOUNDS[name] > 0 else max(errors) == 0
