@@ -172,3 +172,17 @@ def test_gradients_are_dense_in_the_layout_of_their_tensor(device: object) -> No
         assert w.grad.strides == w.strides == (16, 4)
         w.grad.assign_(w.grad * 0)
         assert w.grad.sum().item() == 0
+
+
+def test_very_many_equal_indices(device: object) -> None:
+    """More than a software Vulkan driver's loops have turns; sums are of integers, thus exact."""
+    count = 150_001
+    source = np.arange(count) % 7
+    index = vkml.zeros(count, dtype=vkml.int32, device=device)
+    values = vkml.tensor(source, dtype=vkml.float32, device=device)
+    base = vkml.zeros(3, device=device)
+    assert base.scatter_add(0, index, values).tolist() == [source.sum(), 0, 0]
+    assert base.scatter(0, index, values).tolist() == [source[-1], 0, 0]
+    table = vkml.zeros(2, 9, device=device, requires_grad=True)
+    vkml.embedding(index, table).sum().backward()
+    assert table.grad.tolist() == [[count] * 9, [0] * 9]

@@ -153,12 +153,25 @@ Dispatch generate_by_comparison(const Context& context, const Scatter& scatter) 
   return generate_by_element(context, scatter, "scatter", {}, open);
 }
 
+/// How many indices a turn of the loop over equal ones takes: one, but for the many of which a
+/// software driver executes no such number of turns.
+int indices_of_a_turn(const Context& context, const Scatter& scatter) {
+  constexpr int kMost = 64;  // the loop's body is written out as often
+  const std::int64_t count = scatter.indices.extents[scatter.axis];
+  int indices = 1;
+  while (context.traits.is_software && indices < kMost && count / indices > kSoftwareTurns / 2) {
+    indices *= 2;
+  }
+  return indices;
+}
+
 /// Those of the sorted line that are equal to the element's place.
 Dispatch generate_by_search(const Context& context, const Scatter& scatter, const LineSort& sort) {
+  const int indices = indices_of_a_turn(context, scatter);
   const auto open = [&](Shader& shader) -> std::function<EachIndex(const Coordinates&)> {
     const SortedLines lines(shader, sort);
-    return [&shader, &scatter, lines](const Coordinates& at) -> EachIndex {
-      return [&shader, &scatter, lines, at](const std::function<void(Value)>& meet) {
+    return [&shader, &scatter, lines, indices](const Coordinates& at) -> EachIndex {
+      return [&shader, &scatter, lines, indices, at](const std::function<void(Value)>& meet) {
         spirv::Builder& b = shader.builder();
         const Value line = lines.line_of(at);
         const Value place = b.widen(at[scatter.axis], lines.key_type().scalar);
@@ -167,17 +180,20 @@ Dispatch generate_by_search(const Context& context, const Scatter& scatter, cons
           return signed_less(lines.key(line, other), place);
         }));
         const auto last = lines.length() - 1;
-        b.while_loop(
-            [&] {
-              const Value here = slot.load();
-              const Value inside = less(here, lines.length());
-              const Value key = lines.key(line, b.select(inside, here, last));
-              return logical_and(inside, equal(key, place));
-            },
-            [&] {
-              meet(lines.position(line, slot.load()));
-              slot.store(slot.load() + 1);
-            });
+        const auto names_place = [&] {
+          const Value here = slot.load();
+          const Value inside = less(here, lines.length());
+          const Value key = lines.key(line, b.select(inside, here, last));
+          return logical_and(inside, equal(key, place));
+        };
+        const auto meet_next = [&] {
+          meet(lines.position(line, slot.load()));
+          slot.store(slot.load() + 1);
+        };
+        b.while_loop(names_place, [&] {
+          meet_next();
+          for (int i = 1; i < indices; ++i) b.if_then(names_place(), meet_next);
+        });
       };
     };
   };
@@ -247,15 +263,17 @@ Dispatch generate_by_row(const Context& context, const Scatter& scatter) {
 
 std::vector<Dispatch> generate_scatter(const Context& context) {
   const Scatter scatter = scatter_of(context.kernel);
-  // By rows: a turn for each chunk of indices, and at most one for each index.
-  require_turns(context, scatter.indices.extents[scatter.axis] * 33 / 32);
+  const std::int64_t count = scatter.indices.extents[scatter.axis];
+  const std::optional<LineSort> sort = sorted_indices(scatter, context.traits);
+  // Without a sort: a turn for each chunk of indices, and at most one for each index.
+  require_turns(context, sort ? count / indices_of_a_turn(context, scatter) : count * 33 / 32);
   std::vector<Dispatch> dispatches;
   if (dispatch::numel(scatter.indices.extents) > 0) {
     const int site = static_cast<int>(context.kernel.attributes[1]);
     dispatches.push_back(
         generate_index_check(context, scatter.indices, context.kernel.space[scatter.axis], site));
   }
-  if (const std::optional<LineSort> sort = sorted_indices(scatter, context.traits)) {
+  if (sort) {
     const std::vector<Dispatch> sorting = generate_line_sort(context, *sort);
     dispatches.insert(dispatches.end(), sorting.begin(), sorting.end());
     dispatches.push_back(generate_by_search(context, scatter, *sort));
