@@ -232,6 +232,10 @@ void check_output(const Equation& equation) {
 
 Value dot(const Value& a, const Value& b) {
   check_vectors("dot", a, b);
+  if (a.shape()[0] != b.shape()[0]) {
+    throw ShapeError(fmt::format("[dot] vectors of {} and {} elements. Pass two of one length",
+                                 a.shape()[0], b.shape()[0]));
+  }
   return matmul(a, b);
 }
 

@@ -334,6 +334,8 @@ def test_bad_arguments_raise_before_anything_runs(device: object) -> None:
     ):
         with pytest.raises(vkml.ShapeError, match=r"^\[\w+\] "):
             call()
+    with pytest.raises(vkml.ShapeError, match=r"\[dot\] vectors of 3 and 4 elements"):
+        vkml.dot(x[0], vkml.ones(4, device=device))
     with pytest.raises(vkml.DTypeError, match="matmul"):
         vkml.matmul(x > 0, (x > 0).T)
     with pytest.raises(vkml.DTypeError, match="gather"):

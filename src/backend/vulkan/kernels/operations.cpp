@@ -95,6 +95,27 @@ Value fused_multiply_add(Shader& shader, Value a, Value b, Value c) {
   return builder.op(Op::OpFConvert, a.type, {widened(a) * widened(b) + widened(c)});
 }
 
+/// Mesa's software driver truncates and rounds doubles wrongly (1.5 to 1, -0.5 to 0); its floor of
+/// what is not negative is right.
+Value rounded_magnitude(Value a, bool to_even) {
+  spirv::Builder& b = *a.builder;
+  const auto number = [&](double value) {
+    return b.constant(a.type, std::bit_cast<std::uint64_t>(value));
+  };
+  const auto floor_of = [&](Value value) { return b.extended(GLSLstd450Floor, a.type, {value}); };
+  const Value magnitude = b.extended(GLSLstd450FAbs, a.type, {a});
+  Value whole = floor_of(magnitude);
+  if (to_even) {
+    const Value fraction = magnitude - whole;
+    const Value is_odd = not_equal(floor_of(whole * number(0.5)) * number(2.0), whole);
+    const Value goes_up =
+        logical_or(less(number(0.5), fraction), logical_and(equal(fraction, number(0.5)), is_odd));
+    whole = b.select(goes_up, whole + number(1.0), whole);
+  }
+  // 0 keeps its own sign.
+  return b.select(equal(a, number(0.0)), a, b.select(less(a, number(0.0)), -whole, whole));
+}
+
 Value divide(Shader& shader, Value a, Value divisor) {
   spirv::Builder& b = shader.builder();
   if (!spirv::is_float(a.type)) return b.op(Op::OpSDiv, a.type, {a, divisor});
@@ -177,6 +198,7 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
   spirv::Builder& builder = shader.builder();
   const Type type = value_type(instruction.type, a.type.components);
   const bool floating = spirv::is_float(a.type);
+  const bool by_magnitude = type.scalar == Scalar::kFloat64 && shader.traits().is_software;
   const auto unary = [&](GLSLstd450 function) { return builder.extended(function, type, {a}); };
   switch (instruction.op) {
     case Opcode::kAdd:
@@ -206,9 +228,9 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
     case Opcode::kCeil:
       return unary(GLSLstd450Ceil);
     case Opcode::kTrunc:
-      return unary(GLSLstd450Trunc);
+      return by_magnitude ? rounded_magnitude(a, false) : unary(GLSLstd450Trunc);
     case Opcode::kRoundEven:
-      return unary(GLSLstd450RoundEven);
+      return by_magnitude ? rounded_magnitude(a, true) : unary(GLSLstd450RoundEven);
     case Opcode::kMulHighU32:
       return multiply_high(a, b);
     case Opcode::kAnd:
