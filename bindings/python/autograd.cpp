@@ -120,7 +120,7 @@ void bind_registry(nb::module_& m) {
           [](const BuiltinOperator& self, nb::handle inputs) {
             const std::vector<Tensor> operands = operands_from(self.name.c_str(), inputs);
             const nb::gil_scoped_release release;
-            return tensor_of(autograd::apply(self.name, self.op, values_of(operands)));
+            return apply(self.name, self.op, operands);
           },
           nb::arg("inputs"), "The value, from a sequence of tensors.")
       .def(
@@ -128,10 +128,11 @@ void bind_registry(nb::module_& m) {
           [](const BuiltinOperator& self, const Tensor& output_gradient, nb::handle inputs,
              const Tensor& output) {
             const std::vector<Tensor> operands = operands_from(self.name.c_str(), inputs);
+            const nb::gil_scoped_release release;
             std::vector<std::optional<Tensor>> gradients;
-            for (const Value& each :
-                 self.op->backward(output_gradient.value(), values_of(operands), output.value())) {
-              gradients.push_back(each ? std::optional(tensor_of(each)) : std::nullopt);
+            for (Tensor& each : backward(self.op, output_gradient, operands, output)) {
+              gradients.push_back(each.is_defined() ? std::optional(std::move(each))
+                                                    : std::nullopt);
             }
             return gradients;
           },

@@ -17,7 +17,10 @@ namespace vkml::python {
 /// For functions that may plan, run or wait: other Python threads go on meanwhile.
 using Release = nb::call_guard<nb::gil_scoped_release>;
 
+void watch_forks();
 void bind_errors(nb::module_& m);
+/// In a handler: raises the exception in Python, as nanobind does of functions that it binds.
+void raise_current_exception();
 void bind_types(nb::module_& m);
 void bind_context(nb::module_& m);
 void bind_tensor(nb::module_& m);

@@ -13,6 +13,7 @@ void bind_context(nb::module_& m) {
   m.def("set_eager", &set_eager, nb::arg("mode"),
         "Eager mode computes after every operator, so that an error surfaces where it was caused.");
   m.def("is_eager", &is_eager, "Whether eager mode is on.");
+  m.def("_set_recording_only", &set_recording_only, nb::arg("enabled"));
   m.def("set_depth_limit", &set_depth_limit, nb::arg("limit"),
         "Unread chains longer than this that need no gradient are computed as they are recorded; 0 "
         "never.");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common.h"
+#include "python_reference.h"
 
 namespace vkml::python {
 namespace {
@@ -34,22 +35,21 @@ struct Export {
 
 template <typename Exported>
 Export<Exported>* export_memory(const Tensor& tensor) {
-  const Tensor::Memory memory = tensor.memory();
+  const Tensor::Memory memory = tensor.memory(/*is_exported=*/true);
   memory.storage->wait();
-  memory.storage->mark_exported();
-  const Shape shape = tensor.shape();
+  const Shape& shape = memory.shape;
   auto owned = std::make_unique<Export<Exported>>();
   owned->storage = memory.storage;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
     owned->extents[i] = shape[axis];
-    owned->strides[i] = shape.stride(axis) / static_cast<std::int64_t>(size_of(tensor.dtype()));
+    owned->strides[i] = shape.stride(axis) / static_cast<std::int64_t>(size_of(memory.dtype));
   }
   dlpack::Array& array = owned->exported.array;
   array.data = static_cast<std::byte*>(memory.storage->host()) + memory.offset;
   array.device = {dlpack::kCpuDevice, 0};
   array.rank = shape.rank();
-  array.type = dlpack::type_of(tensor.dtype());
+  array.type = dlpack::type_of(memory.dtype);
   array.extents = owned->extents.data();
   array.strides = owned->strides.data();
   owned->exported.context = owned.get();
@@ -123,11 +123,17 @@ nb::object to_dlpack(const Tensor& tensor, nb::handle max_version, nb::handle dl
 
 // --- from others
 
-/// Shares the array, whose owner is told when its last user here is gone.
+/// Shares the array, whose owner is told when its last user here is gone. Owners take the
+/// interpreter's lock for that, and the last user may be a thread that holds a device.
 template <typename Exported>
 Tensor share(Exported* exported) {
   const std::shared_ptr<Exported> owner(exported, [](Exported* held) {
-    if (held->deleter != nullptr) held->deleter(held);
+    if (held->deleter == nullptr) return;
+    const auto tell = [](void* p) {
+      auto* const unused = static_cast<Exported*>(p);
+      unused->deleter(unused);
+    };
+    drop_with_interpreter(tell, held);
   });
   const dlpack::Array& array = exported->array;
   if (array.device.type != dlpack::kCpuDevice) {

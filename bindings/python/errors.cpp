@@ -31,7 +31,31 @@ std::vector<Binding>& bindings() {
   return table;
 }
 
+/// Raises a vkML error in Python; false for any other.
+bool raise_in_python(const std::exception_ptr& error) {
+  std::string message;
+  for (const Binding& binding : bindings()) {
+    if (!binding.throws_as(error, message)) continue;
+    PyErr_SetString(binding.type, message.c_str());
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void raise_current_exception() {
+  if (raise_in_python(std::current_exception())) return;
+  try {
+    throw;
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
 
 void bind_errors(nb::module_& m) {
   PyObject* base = PyErr_NewExceptionWithDoc("vkml.VkmlError", "Base of all vkML exceptions.",
@@ -67,13 +91,7 @@ void bind_errors(nb::module_& m) {
     m.attr(binding.name) = nb::borrow(binding.type);
   }
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {
-    std::string message;
-    for (const Binding& binding : bindings()) {
-      if (!binding.throws_as(error, message)) continue;
-      PyErr_SetString(binding.type, message.c_str());
-      return;
-    }
-    std::rethrow_exception(error);
+    if (!raise_in_python(error)) std::rethrow_exception(error);
   });
 }
 

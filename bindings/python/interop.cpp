@@ -126,13 +126,15 @@ nb::object nested_list(const std::byte*& at, std::span<const std::int64_t> exten
 }
 
 nb::object to_list(const Tensor& t) {
+  // Another thread may give the tensor a value of another dtype meanwhile.
+  const Tensor now = t.pinned();
   std::vector<std::byte> bytes;
   {
     const nb::gil_scoped_release release;
-    bytes = t.to_host();
+    bytes = now.to_host();
   }
   const std::byte* at = bytes.data();
-  return nested_list(at, t.extents(), t.dtype());
+  return nested_list(at, now.extents(), now.dtype());
 }
 
 // --- nested sequences
@@ -212,16 +214,15 @@ Tensor from_nested(nb::handle data, std::optional<DType> dtype, Device device) {
 /// Shares the tensor's memory where the host can see it; a copy elsewhere. Read-only: the graph
 /// takes values to be immutable.
 nb::object to_numpy(const Tensor& t) {
-  if (t.dtype() == DType::kBF16) {
-    throw DTypeError("[numpy] NumPy has no bfloat16. Use t.to(vkml.float32).numpy()");
-  }
   Tensor::Memory memory;
-  Tensor source = t;
   {
     const nb::gil_scoped_release release;
-    if (source.device().kind != DeviceKind::kCpu) source = to(source.detach(), kCpu);
-    memory = source.memory(/*is_exported=*/true);
+    const Tensor here = t.device().kind == DeviceKind::kCpu ? t : to(t.detach(), kCpu);
+    memory = here.memory(/*is_exported=*/true);
     memory.storage->wait();
+  }
+  if (memory.dtype == DType::kBF16) {
+    throw DTypeError("[numpy] NumPy has no bfloat16. Use t.to(vkml.float32).numpy()");
   }
   const Shape& shape = memory.shape;
   std::array<std::size_t, kMaxDims> extents{};
@@ -229,15 +230,29 @@ nb::object to_numpy(const Tensor& t) {
   for (int axis = 0; axis < shape.rank(); ++axis) {
     extents[static_cast<std::size_t>(axis)] = static_cast<std::size_t>(shape[axis]);
     strides[static_cast<std::size_t>(axis)] =
-        shape.stride(axis) / static_cast<std::int64_t>(size_of(source.dtype()));
+        shape.stride(axis) / static_cast<std::int64_t>(size_of(memory.dtype));
   }
   auto* owner = new StoragePtr(memory.storage);
   const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<StoragePtr*>(p); });
   const auto* data = static_cast<const std::byte*>(memory.storage->host()) + memory.offset;
   return nb::cast(
       nb::ndarray<nb::numpy, nb::ro>(data, static_cast<std::size_t>(shape.rank()), extents.data(),
-                                     capsule, strides.data(), dlpack_of(source.dtype())),
+                                     capsule, strides.data(), dlpack_of(memory.dtype)),
       nb::rv_policy::reference);
+}
+
+/// NumPy's protocol: NumPy 2 takes what copy=True returns for memory of its own.
+nb::object to_array(const Tensor& t, nb::handle dtype, std::optional<bool> copy) {
+  const nb::object array = to_numpy(t.detach());
+  const bool converts = !dtype.is_none() && !array.attr("dtype").equal(
+                                                nb::module_::import_("numpy").attr("dtype")(dtype));
+  const bool is_copy = converts || t.device().kind != DeviceKind::kCpu;
+  if (copy && !*copy && is_copy) {
+    throw ArgumentError("[__array__] copy=False, but an array of another dtype, or of a value on " +
+                        to_string(t.device()) + ", is a copy. Pass copy=None");
+  }
+  if (converts) return array.attr("astype")(dtype);
+  return copy.value_or(false) ? array.attr("copy")() : array;
 }
 
 }  // namespace
@@ -267,12 +282,10 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
       "numpy", &to_numpy,
       "A NumPy array of the value: a read-only view of the memory on the CPU, a copy elsewhere.");
   tensor.def(
-      "__array__",
-      [](const Tensor& t, nb::handle dtype, nb::handle) {
-        const nb::object array = to_numpy(t.detach());
-        return dtype.is_none() ? array : array.attr("astype")(dtype);
-      },
-      nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
+      "__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+      "NumPy's conversion: a read-only view of the memory on the CPU, a copy elsewhere, for "
+      "another dtype, and with copy=True. Raises ArgumentError, a ValueError, where copy=False "
+      "cannot be kept.");
   tensor.def("tolist", &to_list, "The value as nested lists, or a number.");
   tensor.def(
       "to_host",

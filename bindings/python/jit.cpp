@@ -34,13 +34,13 @@ class ReplayTable {
       const std::shared_ptr<Entry> entry = entries_[i];
       tensors.clear();
       if (!entry->signature.matches(args, kwargs, tensors) || !entry->guards->failure().empty() ||
-          !entry->numbers->evaluate(numbers).empty() || !entry->call->mismatch(tensors).empty()) {
+          !entry->numbers->evaluate(numbers).empty()) {
         continue;
       }
-      if (i > 0)
-        std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
-                    entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-      return run(*entry, args, kwargs, tensors, numbers);
+      nb::object results = run(*entry, args, kwargs, tensors, numbers);
+      if (!results.is_valid()) continue;
+      move_to_front(entry);
+      return results;
     }
     return nb::borrow(Py_NotImplemented);
   }
@@ -81,6 +81,11 @@ class ReplayTable {
     std::vector<Number> values;
     entry->numbers->evaluate(values);
     nb::object results = run(*entry, args, kwargs, arguments, values);
+    if (!results.is_valid()) {
+      throw ArgumentError(
+          "[jit] another thread changed the shape, dtype, device or gradient of a tensor while the "
+          "function that uses it was recorded. Call again when it is done");
+    }
     // Tensors that the first run made are not made again.
     if (!adopted.empty()) return results;
     entries_.insert(entries_.begin(), std::move(entry));
@@ -102,13 +107,23 @@ class ReplayTable {
  private:
   static constexpr std::size_t kMaxEntries = 32;
 
+  /// The recording that was used is looked at first from now on. Other threads had their turn
+  /// meanwhile, and may have dropped it.
+  void move_to_front(const std::shared_ptr<Entry>& entry) {
+    const auto place = std::find(entries_.begin(), entries_.end(), entry);
+    if (place != entries_.end()) std::rotate(entries_.begin(), place, place + 1);
+  }
+
+  /// The results, or a null object where the recording does not stand for the call.
   static nb::object run(const Entry& entry, nb::handle args, nb::handle kwargs,
                         const std::vector<Tensor>& tensors, const std::vector<Number>& numbers) {
-    std::vector<Tensor> found;
+    std::optional<std::vector<Tensor>> outcome;
     {
       const nb::gil_scoped_release release;
-      found = entry.call->run(tensors, numbers);
+      outcome = entry.call->run(tensors, numbers);
     }
+    if (!outcome) return {};
+    const std::vector<Tensor>& found = *outcome;
     entry.numbers->write_back(numbers);
     std::vector<nb::object> objects;
     objects.reserve(found.size());

@@ -12,6 +12,7 @@ NB_MODULE(_vkml, m) {
   m.attr("__version__") = VKML_VERSION;
   // Tensors may live in module globals when the interpreter goes: not a leak worth a message.
   nb::set_leak_warnings(false);
+  watch_forks();
   bind_errors(m);
   bind_types(m);
   bind_context(m);

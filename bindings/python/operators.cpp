@@ -35,20 +35,6 @@ const Tensor* tensor_of(PyObject* object) {
   return nb::inst_ready(object) ? nb::inst_ptr<Tensor>(object) : nullptr;
 }
 
-/// Exceptions become Python's in nanobind alone: an operator that fails is called once more, as a
-/// function of nanobind.
-PyObject* fail(BinaryFunction function, const char* name, PyObject* a, PyObject* b) {
-  try {
-    const nb::object checked = nb::cpp_function([function, name](nb::handle x, nb::handle y) {
-      return function(operand_from(x, name), operand_from(y, name));
-    });
-    return checked(nb::handle(a), nb::handle(b)).release().ptr();
-  } catch (nb::python_error& error) {
-    error.restore();
-    return nullptr;
-  }
-}
-
 /// One of a and b is a tensor.
 PyObject* apply(BinaryFunction function, const char* name, PyObject* a, PyObject* b) {
   try {
@@ -58,7 +44,8 @@ PyObject* apply(BinaryFunction function, const char* name, PyObject* a, PyObject
     if (!is_operand(a) || !is_operand(b)) Py_RETURN_NOTIMPLEMENTED;
     return nb::cast(function(operand_from(a, name), operand_from(b, name))).release().ptr();
   } catch (...) {
-    return fail(function, name, a, b);
+    raise_current_exception();
+    return nullptr;
   }
 }
 

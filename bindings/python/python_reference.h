@@ -12,16 +12,21 @@
 
 namespace vkml::python {
 
-/// Lets threads that wait for a device do so without the interpreter's lock.
+/// Lets threads wait for a device, and compute, without the interpreter's lock.
 void share_interpreter();
 
-/// Takes over one reference; from any thread, with or without the interpreter's lock.
-void drop_later(PyObject* object);
+/// Calls drop(object) with the interpreter's lock at its next opportunity; from any thread, with or
+/// without that lock.
+void drop_later(void (*drop)(void*), void* object);
+/// The same, but at once where this thread has the lock already.
+void drop_with_interpreter(void (*drop)(void*), void* object);
 
 class PythonReference {
  public:
   explicit PythonReference(nb::object object)
-      : object_(object.release().ptr(), [](PyObject* held) { drop_later(held); }) {}
+      : object_(object.release().ptr(), [](PyObject* held) {
+          drop_later([](void* p) { Py_DECREF(static_cast<PyObject*>(p)); }, held);
+        }) {}
   /// Borrowed; the interpreter's lock is held.
   nb::handle get() const { return object_.get(); }
 

@@ -46,11 +46,6 @@ nb::object item_of(nb::handle container, nb::handle key) {
   return nb::steal(item);
 }
 
-std::vector<std::int64_t> modes_now() {
-  return {is_grad_enabled(), static_cast<std::int64_t>(matmul_precision()),
-          static_cast<std::int64_t>(key_of(default_device()))};
-}
-
 }  // namespace
 
 // --- arguments
@@ -65,10 +60,7 @@ void Signature::add(nb::handle object) {
   if (nb::isinstance<Tensor>(object)) {
     const Tensor& tensor = nb::cast<const Tensor&>(object);
     token.kind = Kind::kTensor;
-    token.shape = tensor.shape();
-    token.dtype = tensor.dtype();
-    token.device = tensor.device();
-    token.requires_grad = tensor.requires_grad();
+    token.tensor = signature_of(tensor);
     while (token.first < tensors_.size() && tensors_[token.first].slot() != tensor.slot())
       ++token.first;
     tensors_.push_back(tensor);
@@ -117,7 +109,7 @@ void Signature::pin(const std::vector<Tensor>& captured) {
 }
 
 bool Signature::matches(nb::handle args, nb::handle kwargs, std::vector<Tensor>& tensors) const {
-  if (modes_ != modes_now()) return false;
+  if (!(modes_ == modes_now())) return false;
   std::size_t next = 0;
   return match(args, next, tensors) && match(kwargs, next, tensors);
 }
@@ -129,10 +121,7 @@ bool Signature::match(nb::handle object, std::size_t& next, std::vector<Tensor>&
     case Kind::kTensor: {
       if (!nb::isinstance<Tensor>(object)) return false;
       const Tensor& tensor = *nb::inst_ptr<Tensor>(object);
-      if (!(tensor.shape() == token.shape) || tensor.dtype() != token.dtype ||
-          tensor.device() != token.device || tensor.requires_grad() != token.requires_grad) {
-        return false;
-      }
+      if (!(signature_of(tensor) == token.tensor)) return false;
       if (token.pinned.is_defined() && token.pinned.slot() != tensor.slot()) return false;
       std::size_t first = 0;
       while (first < tensors.size() && tensors[first].slot() != tensor.slot()) ++first;
@@ -172,8 +161,7 @@ bool Signature::match(nb::handle object, std::size_t& next, std::vector<Tensor>&
 std::string Signature::describe(const Token& token) {
   switch (token.kind) {
     case Kind::kTensor:
-      return std::string(name_of(token.dtype)) + " " + token.shape.to_string() + " on " +
-             to_string(token.device) + (token.requires_grad ? " that requires a gradient" : "");
+      return to_string(token.tensor);
     case Kind::kDict:
       return "a dict of " + std::to_string(token.size);
     case Kind::kTuple:
@@ -186,7 +174,7 @@ std::string Signature::describe(const Token& token) {
 }
 
 std::string Signature::difference(const Signature& other) const {
-  if (modes_ != other.modes_) return "gradient mode, matmul precision or default device changed";
+  if (!(modes_ == other.modes_)) return "gradient mode, matmul precision or default device changed";
   for (std::size_t i = 0; i < tokens_.size() && i < other.tokens_.size(); ++i) {
     const Token& a = tokens_[i];
     const Token& b = other.tokens_[i];
@@ -195,7 +183,7 @@ std::string Signature::difference(const Signature& other) const {
     const bool differ = a.kind != b.kind || was != is ||
                         (a.kind == Kind::kObject && a.value.ptr() != b.value.ptr());
     if (differ) return "an argument is " + is + ", was " + was;
-    if (a.kind == Kind::kTensor && !(a.shape == b.shape)) return "strides of an argument changed";
+    if (a.kind == Kind::kTensor && !(a.tensor == b.tensor)) return "strides of an argument changed";
   }
   return "the arguments changed";
 }

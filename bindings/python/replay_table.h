@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common.h"
+#include "vkml/api/call_signature.h"
 
 namespace vkml::python {
 
@@ -37,10 +38,7 @@ class Signature {
     Kind kind = Kind::kValue;
     Py_ssize_t size = 0;  // of a container
     nb::object value;     // a key, a value, an object
-    Shape shape;
-    DType dtype = DType::kF32;
-    Device device;
-    bool requires_grad = false;
+    TensorSignature tensor;
     std::size_t first = 0;  // the first tensor that is the same
     Tensor pinned;
   };
@@ -50,7 +48,7 @@ class Signature {
 
   std::vector<Token> tokens_;
   std::vector<Tensor> tensors_;
-  std::vector<std::int64_t> modes_;
+  CallModes modes_;
 };
 
 /// Python values outside the arguments that a recording depends on.

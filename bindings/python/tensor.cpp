@@ -13,7 +13,8 @@ nb::tuple tuple_of(std::span<const std::int64_t> values) {
   return nb::borrow<nb::tuple>(tuple);
 }
 
-nb::object number_of(const Tensor& tensor) {
+nb::object number_of(const Tensor& shown) {
+  const Tensor tensor = shown.pinned();  // others may assign to the one that is shown
   const DType dtype = tensor.dtype();
   if (is_floating(dtype)) {
     double value = 0;

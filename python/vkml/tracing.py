@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def recording_only() -> Iterator[None]:
-    """Inside, operators record and nothing is computed before it is observed."""
-    eager = _vkml.is_eager()
-    _vkml.set_eager(False)
+    """Inside, this thread's operators record, and nothing is computed before it is observed."""
+    before = _vkml._set_recording_only(True)
     try:
         yield
     finally:
-        _vkml.set_eager(eager)
+        _vkml._set_recording_only(before)
 
 
 @contextmanager

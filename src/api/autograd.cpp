@@ -40,15 +40,6 @@ class GradientRollback {
   std::vector<std::pair<std::shared_ptr<LeafGradient>, std::shared_ptr<Slot>>> before_;
 };
 
-/// Assignments that have nothing to do with this pass. A failure is not this caller's: it comes
-/// back where the value is read.
-void realize_quietly(const std::vector<NodePtr>& assigned) {
-  try {
-    dispatch::realize(assigned, {.restore_after_failure = false});
-  } catch (const Error&) {
-  }
-}
-
 }  // namespace
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {

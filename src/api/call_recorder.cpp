@@ -5,7 +5,6 @@
 #include <atomic>
 #include <utility>
 
-#include "random_state.h"
 #include "vkml/core/error.h"
 #include "vkml/dispatch/executor.h"
 
@@ -44,7 +43,7 @@ bool is_exclusive(const NodePtr& node) {
 }  // namespace
 
 CallRecorder::CallRecorder(std::span<const Tensor> arguments)
-    : arguments_(arguments.begin(), arguments.end()), first_draw_(draw_count()) {
+    : arguments_(arguments.begin(), arguments.end()) {
   recorder = this;
   RecordingMark::set(next_id());
 }
@@ -123,11 +122,14 @@ void CallRecorder::restore() {
   RecordingMark::set(0);
   for (const CapturedSlot& captured : slots_) {
     if (captured.slot->changes() != captured.changes) captured.slot->mark_changed();
-    captured.slot->set_gradient(captured.gradient);
+    if (captured.slot->gradient() != captured.gradient) {
+      captured.slot->set_gradient(captured.gradient);
+      if (captured.gradient) captured.gradient->open();
+    }
     captured.slot->substitute(captured.initial);
   }
   for (const CapturedGradient& captured : gradients_) captured.gradient->set(captured.initial);
-  set_draw_count(first_draw_);
+  draws_.reset();
 }
 
 }  // namespace vkml

@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "random_state.h"
 #include "slot.h"
 #include "vkml/api/tensor.h"
 #include "vkml/dispatch/recording.h"
@@ -64,13 +67,14 @@ class CallRecorder {
   const std::vector<CapturedSlot>& slots() const { return slots_; }
   const std::vector<CapturedGradient>& gradients() const { return gradients_; }
   dispatch::Recording& recording() { return recording_; }
-  std::uint64_t first_draw() const { return first_draw_; }
+  /// How many random numbers the function drew.
+  std::uint64_t draws() const { return draws_->count(); }
   /// Computes nothing more; undoes what the function did. Recording is over.
   void restore();
 
  private:
   std::vector<Tensor> arguments_;
-  std::uint64_t first_draw_;
+  std::optional<PrivateDraws> draws_{std::in_place};
   dispatch::Recording recording_;
   std::vector<CapturedSlot> slots_;
   std::vector<CapturedGradient> gradients_;

@@ -1,6 +1,8 @@
 #include "vkml/api/context.h"
 
 #include <atomic>
+#include <utility>
+
 #include "runtime.h"
 #include "vkml/core/environment.h"
 #include "vkml/core/error.h"
@@ -16,6 +18,8 @@ std::atomic<bool>& eager_flag() {
   return flag;
 }
 
+thread_local bool recording_only = false;
+
 std::atomic<std::uint32_t> depth_bound{4096};
 std::atomic<Device> device_default{kCpu};
 
@@ -27,7 +31,8 @@ bool is_grad_enabled() { return graph::grad_enabled(); }
 bool set_grad_enabled(bool enabled) { return graph::set_grad_enabled(enabled); }
 
 void set_eager(bool eager) { eager_flag().store(eager, std::memory_order_relaxed); }
-bool is_eager() { return eager_flag().load(std::memory_order_relaxed); }
+bool is_eager() { return eager_flag().load(std::memory_order_relaxed) && !recording_only; }
+bool set_recording_only(bool enabled) { return std::exchange(recording_only, enabled); }
 
 void set_depth_limit(std::uint32_t limit) { depth_bound.store(limit, std::memory_order_relaxed); }
 std::uint32_t depth_limit() { return depth_bound.load(std::memory_order_relaxed); }

@@ -8,33 +8,15 @@
 
 #include "call_recorder.h"
 #include "pending_assignments.h"
+#include "realize.h"
 #include "recorded_call.h"
 #include "runtime.h"
-#include "vkml/api/context.h"
-#include "vkml/core/error.h"
+#include "vkml/api/call_signature.h"
 #include "vkml/dispatch/device_mutex.h"
-#include "vkml/dispatch/executor.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml {
 namespace {
-
-using graph::NodePtr;
-
-/// Assignments that are pending would be taken for the recorded function's own.
-void finish_pending_assignments() {
-  std::vector<NodePtr> pending = take_all_pending_assignments();
-  while (!pending.empty()) {
-    const Device device = pending.front()->device();
-    std::vector<NodePtr> here;
-    std::erase_if(pending, [&](NodePtr& node) {
-      if (node->device() != device) return false;
-      here.push_back(std::move(node));
-      return true;
-    });
-    dispatch::realize(here);
-  }
-}
 
 dispatch::DeviceMutex& recording_mutex() {
   static auto* mutex = new dispatch::DeviceMutex;
@@ -43,24 +25,16 @@ dispatch::DeviceMutex& recording_mutex() {
 
 /// What must be the same of two calls, beside the tensors that the function captures.
 struct Signature {
-  std::vector<std::int64_t> words;
+  CallModes modes = modes_now();
+  std::vector<TensorSignature> tensors;
+  std::vector<std::size_t> first;  // by argument: the first one that is the same tensor
 
   explicit Signature(std::span<const Tensor> arguments) {
-    words = {is_grad_enabled(), static_cast<std::int64_t>(matmul_precision()),
-             static_cast<std::int64_t>(key_of(default_device()))};
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const graph::Value value = arguments[i].value();
-      words.push_back(static_cast<std::int64_t>(value.dtype()));
-      words.push_back(static_cast<std::int64_t>(key_of(value.device())));
-      words.push_back(value->is_gradient_stop());
-      const Shape shape = value.shape();
-      words.push_back(shape.rank());
-      words.insert(words.end(), shape.extents().begin(), shape.extents().end());
-      words.insert(words.end(), shape.strides().begin(), shape.strides().end());
-      // Which arguments are one tensor.
-      std::size_t first = 0;
-      while (arguments[first].slot() != arguments[i].slot()) ++first;
-      words.push_back(static_cast<std::int64_t>(first));
+    for (const Tensor& argument : arguments) {
+      tensors.push_back(signature_of(argument));
+      const auto same = std::ranges::find_if(
+          arguments, [&](const Tensor& other) { return other.slot() == argument.slot(); });
+      first.push_back(static_cast<std::size_t>(same - arguments.begin()));
     }
   }
   friend bool operator==(const Signature&, const Signature&) = default;
@@ -71,7 +45,8 @@ struct Signature {
 class CallRecording::Implementation {
  public:
   explicit Implementation(std::span<const Tensor> arguments) : lock_(recording_mutex()) {
-    finish_pending_assignments();
+    // They would be taken for the recorded function's own.
+    realize_quietly(take_all_pending_assignments());
     recorder_.emplace(arguments);
   }
   std::optional<CallRecorder>& recorder() { return recorder_; }
@@ -116,23 +91,23 @@ JitFunction::JitFunction(TensorFunction function) : state_(std::make_shared<Stat
 
 std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> arguments) const {
   if (is_eager() || is_recording()) return state_->function(arguments);
-  const Signature signature(arguments);
-  std::shared_ptr<RecordedCall> call;
-  {
-    const std::scoped_lock lock(state_->mutex);
-    for (const auto& [known, recorded] : state_->recordings) {
-      if (!(known == signature) || !recorded->mismatch(arguments).empty()) continue;
-      call = recorded;
-      break;
+  for (;;) {
+    const Signature signature(arguments);
+    std::vector<std::shared_ptr<RecordedCall>> candidates;
+    {
+      const std::scoped_lock lock(state_->mutex);
+      for (const auto& [known, recorded] : state_->recordings) {
+        if (known == signature) candidates.push_back(recorded);
+      }
     }
-  }
-  if (!call) {
+    for (const std::shared_ptr<RecordedCall>& call : candidates) {
+      if (auto results = call->run(arguments)) return *std::move(results);
+    }
     CallRecording recording(arguments);
-    call = recording.finish(state_->function(arguments));
+    const std::shared_ptr<RecordedCall> call = recording.finish(state_->function(arguments));
     const std::scoped_lock lock(state_->mutex);
     state_->recordings.insert(state_->recordings.begin(), {signature, call});
   }
-  return call->run(arguments);
 }
 
 std::int64_t JitFunction::recording_count() const {

@@ -49,9 +49,7 @@ void check_operand(const char* op, const Tensor& x, bool is_square) {
 
 /// The matrices of a batch, computed and widened.
 std::vector<SmallMatrix> matrices_of(const Tensor& x) {
-  const Tensor wide = x.dtype() == DType::kF64
-                          ? x.detach()
-                          : Tensor(graph::cast(graph::detach(x.value()), DType::kF64));
+  const Tensor wide(graph::cast(graph::detach(x.value()), DType::kF64));
   const std::vector<std::byte> bytes = wide.to_host();
   const std::int64_t rows = x.size(-2);
   const std::int64_t columns = x.size(-1);

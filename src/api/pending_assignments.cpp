@@ -26,13 +26,14 @@ bool is_pending(const NodePtr& node) { return node && node->has_slot() && !node-
 
 std::vector<NodePtr> take(std::optional<Device> device) {
   List& pending = list();
-  const std::scoped_lock lock(pending.mutex);
+  std::vector<NodePtr> held;  // perhaps by nobody else any more: destroyed after the lock is
   std::vector<NodePtr> taken;
+  const std::scoped_lock lock(pending.mutex);
   std::erase_if(pending.nodes, [&](const auto& weak) {
-    NodePtr node = weak.lock();
+    const NodePtr& node = held.emplace_back(weak.lock());
     if (!is_pending(node)) return true;
     if (device && node->device() != *device) return false;
-    taken.push_back(std::move(node));
+    taken.push_back(node);
     return true;
   });
   return taken;
@@ -56,10 +57,12 @@ bool meets(const Node* root, const NodeIndex& wanted, NodeIndex& seen) {
 
 void add_pending_assignment(const NodePtr& node) {
   List& pending = list();
+  std::vector<NodePtr> held;
   const std::scoped_lock lock(pending.mutex);
   constexpr std::size_t kTidyAbove = 1024;
   if (pending.nodes.size() > kTidyAbove) {
-    std::erase_if(pending.nodes, [](const auto& weak) { return !is_pending(weak.lock()); });
+    std::erase_if(pending.nodes,
+                  [&](const auto& weak) { return !is_pending(held.emplace_back(weak.lock())); });
   }
   pending.nodes.push_back(node);
 }

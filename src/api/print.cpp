@@ -102,43 +102,47 @@ void unpack(const std::vector<std::byte>& bytes, std::vector<U>& values) {
   }
 }
 
-}  // namespace
-
-std::string Tensor::to_string() const {
-  if (!is_defined()) return "tensor(undefined)";
+std::string text_of(const Tensor& t) {
   Printer printer;
-  printer.dtype = dtype();
-  printer.extents = Tensor::extents();
-  printer.summarize = numel() > kSummaryAbove;
-  switch (dtype()) {
+  printer.dtype = t.dtype();
+  printer.extents = t.extents();
+  printer.summarize = t.numel() > kSummaryAbove;
+  switch (printer.dtype) {
     case DType::kBool:
     case DType::kU8:
-      unpack<std::uint8_t>(to_host(), printer.integers);
+      unpack<std::uint8_t>(t.to_host(), printer.integers);
       break;
     case DType::kI32:
-      unpack<std::int32_t>(to_host(), printer.integers);
+      unpack<std::int32_t>(t.to_host(), printer.integers);
       break;
     case DType::kI64:
-      unpack<std::int64_t>(to_host(), printer.integers);
+      unpack<std::int64_t>(t.to_host(), printer.integers);
       break;
     case DType::kF64:
-      unpack<double>(to_host(), printer.numbers);
+      unpack<double>(t.to_host(), printer.numbers);
       break;
     default:
-      unpack<float>(to(detach(), DType::kF32).to_host(), printer.numbers);
+      unpack<float>(to(t.detach(), DType::kF32).to_host(), printer.numbers);
       break;
   }
   printer.choose_format();
   constexpr std::string_view kOpening = "tensor(";
   std::string text(kOpening);
   printer.write(text, 0, 0, kOpening.size());
-  if (dtype() != kDefaultFloat && dtype() != kDefaultInteger && dtype() != DType::kBool) {
-    text += fmt::format(", dtype=vkml.{}", name_of(dtype()));
+  const DType dtype = printer.dtype;
+  if (dtype != kDefaultFloat && dtype != kDefaultInteger && dtype != DType::kBool) {
+    text += fmt::format(", dtype=vkml.{}", name_of(dtype));
   }
-  if (numel() == 0) text += fmt::format(", shape={}", shape().to_string());
-  if (device() != kCpu) text += fmt::format(", device='{}'", vkml::to_string(device()));
-  if (requires_grad()) text += ", requires_grad=True";
+  if (t.numel() == 0) text += fmt::format(", shape={}", t.shape().to_string());
+  if (t.device() != kCpu) text += fmt::format(", device='{}'", to_string(t.device()));
+  if (t.requires_grad()) text += ", requires_grad=True";
   return text + ")";
+}
+
+}  // namespace
+
+std::string Tensor::to_string() const {
+  return is_defined() ? text_of(pinned()) : "tensor(undefined)";
 }
 
 }  // namespace vkml

@@ -37,8 +37,9 @@ graph::RandomKey key_of(std::uint64_t seed, std::uint64_t draw) {
 }
 
 struct Drawing {
-  std::shared_ptr<DrawTape> tape;
-  bool replay = false;
+  enum class Kind { kNote, kRepeat, kPrivate };
+  Kind kind = Kind::kNote;
+  std::shared_ptr<DrawTape> tape;  // null of private draws
   std::size_t next = 0;
 };
 /// The innermost one last.
@@ -50,11 +51,12 @@ graph::RandomKey draw_from_stream() {
   return key_of(s.seed, s.draws++);
 }
 
-/// From the innermost of the first `depth` tapes: one that records asks the next one out.
+/// From the innermost of the first `depth`: a tape that notes asks the next one out.
 graph::RandomKey draw(std::size_t depth) {
   if (depth == 0) return draw_from_stream();
   Drawing& innermost = drawing[depth - 1];
-  if (!innermost.replay) {
+  if (innermost.kind == Drawing::Kind::kPrivate) return random_key(innermost.next++);
+  if (innermost.kind == Drawing::Kind::kNote) {
     const graph::RandomKey key = draw(depth - 1);
     innermost.tape->draws.push_back(key.draw);
     return key;
@@ -75,24 +77,18 @@ graph::RandomKey random_key(std::uint64_t draw) {
   return key_of(s.seed, draw);
 }
 
-std::uint64_t draw_count() {
-  Stream& s = stream();
-  const std::scoped_lock lock(s.mutex);
-  return s.draws;
-}
-
-void set_draw_count(std::uint64_t count) {
-  Stream& s = stream();
-  const std::scoped_lock lock(s.mutex);
-  s.draws = count;
-}
-
 graph::RandomKey next_random_key() { return draw(drawing.size()); }
 
 void begin_draws(std::shared_ptr<DrawTape> tape, bool replay) {
-  drawing.push_back({std::move(tape), replay, 0});
+  drawing.push_back({replay ? Drawing::Kind::kRepeat : Drawing::Kind::kNote, std::move(tape), 0});
 }
 void end_draws() { drawing.pop_back(); }
+
+PrivateDraws::PrivateDraws() : depth_(drawing.size()) {
+  drawing.push_back({Drawing::Kind::kPrivate, nullptr, 0});
+}
+PrivateDraws::~PrivateDraws() { drawing.resize(depth_); }
+std::uint64_t PrivateDraws::count() const { return drawing[depth_].next; }
 
 void manual_seed(std::uint64_t seed) {
   if (RecordingMark::current() != 0) {

@@ -1,6 +1,7 @@
 // The numbered stream of random draws.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "vkml/ops/functions.h"
@@ -11,8 +12,19 @@ namespace vkml {
 graph::RandomKey next_random_key();
 /// The key of any draw of the stream.
 graph::RandomKey random_key(std::uint64_t draw);
-/// How many draws were made.
-std::uint64_t draw_count();
-/// Goes on in the stream as if so many draws had been made.
-void set_draw_count(std::uint64_t count);
+
+/// While it lives, this thread's draws are numbered from 0 and leave the stream alone: those of a
+/// function that is recorded, which get their keys when it is replayed.
+class PrivateDraws {
+ public:
+  PrivateDraws();
+  ~PrivateDraws();
+  PrivateDraws(const PrivateDraws&) = delete;
+  PrivateDraws& operator=(const PrivateDraws&) = delete;
+  /// How many there were.
+  std::uint64_t count() const;
+
+ private:
+  std::size_t depth_;
+};
 }  // namespace vkml

@@ -13,4 +13,8 @@ namespace vkml {
 void realize_by_device(std::span<const graph::NodePtr> roots,
                        const dispatch::RealizeOptions& options = {});
 
+/// The same for values that have nothing to do with the caller, whose failures come back where they
+/// are read. One that fails does not keep the others from being computed.
+void realize_quietly(std::span<const graph::NodePtr> roots);
+
 }  // namespace vkml

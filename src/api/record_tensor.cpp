@@ -3,6 +3,7 @@
 #include "pending_assignments.h"
 #include "slot.h"
 #include "vkml/api/context.h"
+#include "vkml/dispatch/device_mutex.h"
 #include "vkml/ops/elementwise.h"
 
 namespace vkml {
@@ -16,9 +17,13 @@ bool is_too_deep(const graph::Value& value) {
 }
 
 Tensor finish(Tensor tensor, bool too_deep) {
-  if (is_eager() || too_deep) tensor.realize();
-  // A failure belongs to the operator that caused it, on devices that run ahead of the host too.
-  if (is_eager()) tensor.memory().storage->wait();
+  const bool eager = is_eager();
+  if (!eager && !too_deep) return tensor;
+  dispatch::run_long([&] {
+    tensor.realize();
+    // A failure belongs to the operator that caused it, on devices that run ahead of the host too.
+    if (eager) tensor.memory().storage->wait();
+  });
   return tensor;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "random_state.h"
+#include "vkml/api/call_signature.h"
 #include "vkml/core/error.h"
 #include "vkml/dispatch/executor.h"
 #include "vkml/dispatch/recording.h"
@@ -46,10 +47,7 @@ struct FinalValue {
 /// What a captured tensor must be like for the recording to stand for it.
 struct Source {
   SlotSource where;
-  Shape shape;
-  DType dtype;
-  Device device;
-  bool is_leaf = false;
+  TensorSignature kind;
   bool is_overwritten = false;
   int final_value = -1;         // what it shows after the step; -1: what it showed
   bool stays_in_place = false;  // it does so where it is
@@ -71,16 +69,11 @@ struct Output {
   int same_as = -1;   // an earlier output
 };
 
-std::string describe(const Shape& shape, DType dtype, bool is_leaf) {
-  return fmt::format("{} {}{}", name_of(dtype), shape.to_string(),
-                     is_leaf ? " that requires a gradient" : "");
-}
-
 class Replay final : public RecordedCall {
  public:
   std::string mismatch(std::span<const Tensor> arguments) const override;
-  std::vector<Tensor> run(std::span<const Tensor> arguments,
-                          std::span<const Number> numbers) override;
+  std::optional<std::vector<Tensor>> run(std::span<const Tensor> arguments,
+                                         std::span<const Number> numbers) override;
 
   RecordedStep step;
   std::vector<Source> sources;
@@ -90,9 +83,8 @@ class Replay final : public RecordedCall {
   std::vector<std::uint64_t> scalars;  // the bits of those that never change
   std::vector<std::pair<std::size_t, NumberOrigin>> changing;  // scalars, by index
   std::vector<int> source_of_input;                            // by input of the step; -1
-  std::uint64_t first_draw = 0;
-  std::uint64_t draws = 0;
-  std::vector<std::shared_ptr<Slot>> adopted;  // until the first run
+  std::uint64_t draws = 0;                                     // random keys that each run takes
+  std::vector<std::shared_ptr<Slot>> adopted;                  // until the first run
   std::vector<int> adopted_values;
 
  private:
@@ -105,8 +97,12 @@ class Replay final : public RecordedCall {
   };
   std::shared_ptr<LeafGradient> find(const Gradient& gradient,
                                      std::span<const Tensor> arguments) const;
-  std::shared_ptr<Slot> find(const Source& source, std::span<const Tensor> arguments) const;
-  Found find_all(std::span<const Tensor> arguments) const;
+  std::shared_ptr<Slot> find(const Source& source, std::span<const Tensor> arguments,
+                             const Found& found) const;
+  /// Looks every captured tensor up, once. Returns a mismatch, or nothing.
+  std::string look_up(std::span<const Tensor> arguments, Found& found) const;
+  /// Computes what was found; what is overwritten gets memory that nobody else reads.
+  void make_ready(Found& found) const;
   dispatch::StepBindings bind(const Found& found, std::span<const Number> numbers) const;
   NodePtr leaf_of(const FinalValue& value, const Found& found,
                   const dispatch::StepBindings& bound) const;
@@ -120,46 +116,55 @@ std::shared_ptr<LeafGradient> Replay::find(const Gradient& gradient,
   return arguments[static_cast<std::size_t>(gradient.where.argument)].slot()->gradient();
 }
 
-std::shared_ptr<Slot> Replay::find(const Source& source, std::span<const Tensor> arguments) const {
+std::shared_ptr<Slot> Replay::find(const Source& source, std::span<const Tensor> arguments,
+                                   const Found& found) const {
   const auto index = static_cast<std::size_t>(source.where.index);
   switch (source.where.kind) {
     case SlotSource::Kind::kCaptured:
       return source.where.slot;
     case SlotSource::Kind::kArgument:
       return arguments[index].slot();
-    case SlotSource::Kind::kGradient: {
-      const std::shared_ptr<LeafGradient> leaf = find(gradients[index], arguments);
-      return leaf ? leaf->current() : nullptr;
-    }
+    case SlotSource::Kind::kGradient:
+      return found.gradient_slots[index];
   }
   return nullptr;
 }
 
-std::string Replay::mismatch(std::span<const Tensor> arguments) const {
+std::string Replay::look_up(std::span<const Tensor> arguments, Found& found) const {
   for (const Gradient& gradient : gradients) {
-    const std::shared_ptr<LeafGradient> leaf = find(gradient, arguments);
+    std::shared_ptr<LeafGradient> leaf = find(gradient, arguments);
     if (!leaf) return "an argument requires no gradient now";
-    if (!gradient.reads || (leaf->current() != nullptr) == gradient.was_there) continue;
-    return gradient.was_there ? "a gradient is None that was there"
-                              : "a gradient is there that was None";
-  }
-  for (const Source& source : sources) {
-    const std::shared_ptr<Slot> slot = find(source, arguments);
-    if (!slot) return "a gradient is None that was there";
-    const NodePtr node = slot->node();
-    if (node->shape() == source.shape && node->dtype() == source.dtype &&
-        node->device() == source.device && node->is_gradient_stop() == source.is_leaf) {
-      continue;
+    std::shared_ptr<Slot> slot = leaf->current();
+    if (gradient.reads && (slot != nullptr) != gradient.was_there) {
+      return gradient.was_there ? "a gradient is None that was there"
+                                : "a gradient is there that was None";
     }
-    return fmt::format(
-        "{} is {} on {}, was {} on {}",
-        source.where.kind == SlotSource::Kind::kArgument
-            ? fmt::format("tensor {} of the arguments", source.where.index)
-            : std::string("a captured tensor"),
-        describe(node->shape(), node->dtype(), node->is_gradient_stop()), to_string(node->device()),
-        describe(source.shape, source.dtype, source.is_leaf), to_string(source.device));
+    found.gradients.push_back(std::move(leaf));
+    found.gradient_slots.push_back(std::move(slot));
+  }
+  found.slots.reserve(sources.size());
+  found.nodes.reserve(sources.size());
+  for (const Source& source : sources) {
+    std::shared_ptr<Slot> slot = find(source, arguments, found);
+    if (!slot) return "a gradient is None that was there";
+    NodePtr node = slot->node();
+    const TensorSignature kind = signature_of(Value(node));
+    if (!(kind == source.kind)) {
+      return fmt::format("{} is {}, was {}",
+                         source.where.kind == SlotSource::Kind::kArgument
+                             ? fmt::format("tensor {} of the arguments", source.where.index)
+                             : std::string("a captured tensor"),
+                         to_string(kind), to_string(source.kind));
+    }
+    found.slots.push_back(std::move(slot));
+    found.nodes.push_back(std::move(node));
   }
   return {};
+}
+
+std::string Replay::mismatch(std::span<const Tensor> arguments) const {
+  Found found;
+  return look_up(arguments, found);
 }
 
 /// The same value in memory of its own, for a tensor whose block others still read.
@@ -172,30 +177,18 @@ NodePtr own_copy(const NodePtr& node) {
   return leaf;
 }
 
-Replay::Found Replay::find_all(std::span<const Tensor> arguments) const {
-  Found found;
-  found.slots.reserve(sources.size());
-  found.nodes.reserve(sources.size());
-  for (const Source& source : sources) {
-    std::shared_ptr<Slot> slot = find(source, arguments);
-    NodePtr node = slot->node();
+void Replay::make_ready(Found& found) const {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    NodePtr& node = found.nodes[i];
     if (!node->is_computed()) dispatch::realize({&node, 1});
-    if (source.is_overwritten) {
-      constexpr long kSlotAndHere = 2;
-      if (node.use_count() > kSlotAndHere || node->storage().use_count() > 1 ||
-          node->storage()->is_exported()) {
-        node = own_copy(node);
-        slot->substitute(node);
-      }
+    if (!sources[i].is_overwritten) continue;
+    constexpr long kSlotAndHere = 2;
+    if (node.use_count() > kSlotAndHere || node->storage().use_count() > 1 ||
+        node->storage()->is_exported()) {
+      node = own_copy(node);
+      found.slots[i]->substitute(node);
     }
-    found.slots.push_back(std::move(slot));
-    found.nodes.push_back(std::move(node));
   }
-  for (const Gradient& gradient : gradients) {
-    found.gradients.push_back(find(gradient, arguments));
-    found.gradient_slots.push_back(found.gradients.back()->current());
-  }
-  return found;
 }
 
 dispatch::StepBindings Replay::bind(const Found& found, std::span<const Number> numbers) const {
@@ -234,13 +227,14 @@ dispatch::StepBindings Replay::bind(const Found& found, std::span<const Number> 
     bound.results[static_cast<std::size_t>(value.result)] = node->storage();
   }
   bound.scalars = scalars;
+  std::vector<graph::RandomKey> keys;
+  for (std::uint64_t i = 0; i < draws; ++i) keys.push_back(next_random_key());
   for (const auto& [index, origin] : changing) {
     const graph::Node& node = *step.scalars[index];
     if (origin.source == NumberSource::kDraw) {
-      const auto word = static_cast<std::uint64_t>(origin.index) - 2 * first_draw;
-      const graph::RandomKey key = random_key(draw_count() + word / 2);
+      const auto word = static_cast<std::size_t>(origin.index);
       bound.scalars[index] =
-          graph::scalar_bits(node, static_cast<std::int32_t>(key.words[word % 2]));
+          graph::scalar_bits(node, static_cast<std::int32_t>(keys[word / 2].words[word % 2]));
     } else {
       bound.scalars[index] =
           graph::scalar_bits(node, numbers[static_cast<std::size_t>(origin.index)]);
@@ -277,7 +271,7 @@ void Replay::publish(const Found& found, const dispatch::StepBindings& bound) {
       continue;
     }
     NodePtr leaf = leaf_of(values[static_cast<std::size_t>(source.final_value)], found, bound);
-    if (source.is_leaf) leaf->set_sink(slot.gradient());
+    if (source.kind.is_leaf) leaf->set_sink(slot.gradient());
     slot.show(std::move(leaf));
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -321,15 +315,16 @@ std::vector<Tensor> Replay::results(const Found& found, const dispatch::StepBind
   return made;
 }
 
-std::vector<Tensor> Replay::run(std::span<const Tensor> arguments,
-                                std::span<const Number> numbers) {
+std::optional<std::vector<Tensor>> Replay::run(std::span<const Tensor> arguments,
+                                               std::span<const Number> numbers) {
   // A step without kernels has no device: it only hands tensors on.
   std::optional<dispatch::GraphLock> lock;
   if (step.plan) lock.emplace(step.device);
-  const Found found = find_all(arguments);
+  Found found;
+  if (!look_up(arguments, found).empty()) return std::nullopt;
+  make_ready(found);
   dispatch::StepBindings bound = bind(found, numbers);
   if (step.plan) dispatch::run(step, bound);
-  set_draw_count(draw_count() + draws);
   publish(found, bound);
   return results(found, bound);
 }
@@ -347,8 +342,7 @@ class Summary {
     describe_sources();
     describe_gradients();
     describe_outputs();
-    replay_->first_draw = recorder_.first_draw();
-    replay_->draws = draw_count() - recorder_.first_draw();
+    replay_->draws = recorder_.draws();
     replay_->step = recorder_.recording().finish(kept_, renewed_);
     number_results();
     find_inputs();
@@ -380,7 +374,7 @@ class Summary {
 
   static bool has_changed(const CallRecorder::CapturedSlot& captured) {
     // A view is taken again from its base, which was captured too.
-    return !captured.slot->base() && captured.slot->changes() != captured.changes;
+    return !captured.slot->is_view() && captured.slot->changes() != captured.changes;
   }
 
   void compute_what_stays() {
@@ -428,16 +422,15 @@ class Summary {
 
   void describe_sources() {
     for (const CallRecorder::CapturedSlot& captured : recorder_.slots()) {
-      const graph::Node& before = *captured.initial;
-      Source source{captured.source, before.shape(), before.dtype(), before.device()};
-      source.is_leaf = before.is_gradient_stop();
+      Source source{captured.source, signature_of(Value(captured.initial))};
       if (has_changed(captured)) {
         const NodePtr node = captured.slot->node();
         source.final_value = add_value(node);
         const FinalValue& value = replay_->values.back();
         source.stays_in_place = value.block == captured.block && value.offset == 0 &&
-                                value.shape == source.shape && value.dtype == source.dtype &&
-                                value.is_leaf == source.is_leaf;
+                                value.shape == source.kind.shape &&
+                                value.dtype == source.kind.dtype &&
+                                value.is_leaf == source.kind.is_leaf;
       }
       replay_->sources.push_back(std::move(source));
     }
@@ -529,7 +522,11 @@ class Summary {
             "hold it. Pass it as a tensor");
       }
       replay_->scalars.push_back(graph::scalar_bits(*scalars[i]));
-      if (origin.source != NumberSource::kConstant) replay_->changing.emplace_back(i, origin);
+      // A draw that was noted before the recording is repeated by each replay.
+      const bool is_constant = origin.source == NumberSource::kConstant ||
+                               (origin.source == NumberSource::kDraw &&
+                                static_cast<std::uint64_t>(origin.index) / 2 >= replay_->draws);
+      if (!is_constant) replay_->changing.emplace_back(i, origin);
     }
   }
 

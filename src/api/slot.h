@@ -1,15 +1,17 @@
 // What the copies of a tensor share: the node they show now, the tensor they are a view of, and
 // where their gradient collects.
+//
+// Locks here are held for loads and stores alone. Recording a node may call a user's observer, and
+// dropping one may free what another library owns: both happen outside, and what was recorded is
+// shown only if nobody was faster; else it is recorded anew.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "slot_lock.h"
+#include "view_path.h"
 #include "vkml/graph/value.h"
 
 namespace vkml {
@@ -35,35 +37,42 @@ class RecordingMark {
 class LeafGradient final : public graph::GradientSink,
                            public std::enable_shared_from_this<LeafGradient> {
  public:
-  /// The leaf has a value of this dtype on this device from now on; a gradient of another value is
-  /// given up, and what graphs recorded before still bring is converted.
+  /// The leaf has a value of this dtype on this device from now on, and collects; a gradient of
+  /// another value is given up, and what graphs recorded before still bring is converted.
   void belong_to(DType dtype, Device device);
+  /// The tensor is no leaf for now: what arrives is dropped, what is there stays.
+  void close();
+  /// Collects again.
+  void open();
+  bool is_open();
   void accumulate(const graph::Value& gradient) override;
   std::shared_ptr<Slot> current();
   void set(std::shared_ptr<Slot> gradient);
 
  private:
+  struct State {
+    std::shared_ptr<Slot> gradient;
+    DType dtype = DType::kF32;
+    Device device;
+    bool is_open = false;
+  };
   void capture(bool reads);
+  State state();
+  /// Replaces the gradient `known`, unless another thread was faster.
+  bool replace(const State& known, std::shared_ptr<Slot> gradient);
 
   RecordingMark mark_;
-  std::mutex mutex_;
-  std::shared_ptr<Slot> gradient_;
-  DType dtype_ = DType::kF32;
-  Device device_;
-};
-
-/// One step from a tensor to a view of it, to be taken again when the tensor has a new value.
-struct ViewStep {
-  const graph::OpInfo* op = nullptr;
-  graph::Attributes attributes;
-  std::vector<std::int64_t> extents;
+  SlotLock mutex_;
+  State state_;
 };
 
 class Slot {
  public:
   explicit Slot(graph::NodePtr node);
-  /// A view of `base`, reached by `steps`.
-  Slot(graph::NodePtr node, std::shared_ptr<Slot> base, std::vector<ViewStep> steps);
+  /// A view of `base`, which is none, that was taken when the base had changed `base_changes`
+  /// times.
+  Slot(graph::NodePtr node, std::shared_ptr<Slot> base, const ViewPath& path,
+       std::uint64_t base_changes);
   ~Slot();
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
@@ -71,13 +80,14 @@ class Slot {
   /// The node shown now; a view of a tensor that has changed since is taken again. For users:
   /// node_of().
   graph::NodePtr node() {
-    const std::scoped_lock lock(mutex_);
-    if (base_) refresh();
-    return node_;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!view_) return node_;
+    }
+    return node_of_view();
   }
   /// While this thread records, lets it know of a slot that was there before.
   static void capture(const std::shared_ptr<Slot>& slot);
-  std::uint64_t version();
   /// Records the assignment of another value, of this shape and dtype. Of a view: the base is
   /// assigned a value with this window replaced. A leaf stays a leaf. Returns the assignment, which
   /// the slot without a base shows. Throws AutogradError where a leaf would get a history,
@@ -91,40 +101,53 @@ class Slot {
   void mark_changed();
   /// How often the slot was given another value, apart from its base.
   std::uint64_t changes();
-  /// The same, and is a view of nothing from now on.
+  /// Shows another node, and is a view of nothing from now on.
   void leave_base(graph::NodePtr node);
 
-  const std::shared_ptr<Slot>& base() const { return base_; }
-  std::shared_ptr<LeafGradient> gradient() {
+  bool is_view();
+  /// Where gradients collect, of a leaf; else null.
+  std::shared_ptr<LeafGradient> gradient();
+  /// The same, where the tensor was a leaf once and may become one again.
+  std::shared_ptr<LeafGradient> last_gradient() {
     const std::scoped_lock lock(mutex_);
     return gradient_;
   }
-  /// Makes this a leaf whose gradients collect, or an ordinary tensor.
   void set_gradient(std::shared_ptr<LeafGradient> gradient) {
     const std::scoped_lock lock(mutex_);
-    gradient_ = std::move(gradient);
+    gradient_.swap(gradient);
   }
 
  private:
-  void refresh();
-  /// Assigns to the window that `steps` lead to.
-  graph::NodePtr assign_window(const graph::Value& value, std::span<const ViewStep> steps);
-  graph::NodePtr show_assignment(const graph::Value& value);
-  /// Whether the whole base is shown: a detached alias.
-  bool shows_all() const;
-  bool crosses_detach() const;
-  const Slot& root() const { return base_ ? base_->root() : *this; }
+  friend std::shared_ptr<Slot> make_view_slot(const graph::Value& view,
+                                              const std::shared_ptr<Slot>& base,
+                                              const graph::NodePtr& base_node);
+  struct View {
+    std::shared_ptr<Slot> base;  // no view itself: chains are collapsed
+    ViewPath path;
+    std::uint64_t base_changes = 0;  // as of the node shown
+  };
+  /// Nodes shown and how they came about, at one moment.
+  struct State {
+    graph::NodePtr node;
+    graph::NodePtr before;
+    std::uint64_t changes = 0;
+  };
+
+  graph::NodePtr node_of_view();
+  State state();
+  /// Shows `node` in the place of `known`, unless another thread was faster.
+  bool replace(const graph::NodePtr& known, graph::NodePtr node, graph::NodePtr before);
+  /// Assigns to what `path` shows; null: to all.
+  graph::NodePtr assign_part(const graph::Value& value, const ViewPath* path);
   /// The node to show for a value: of a leaf, one where gradients stop and collect.
-  graph::NodePtr node_for(const graph::Value& value) const;
+  graph::NodePtr node_for(const graph::Value& value);
 
   RecordingMark mark_;
   SlotLock mutex_;
   graph::NodePtr node_;
-  std::uint64_t version_ = 0;
+  std::uint64_t changes_ = 0;
   std::weak_ptr<graph::Node> before_;  // what the assignment shown, if it is one, replaced
-  std::shared_ptr<Slot> base_;
-  std::vector<ViewStep> steps_;
-  std::uint64_t base_version_ = 0;
+  std::unique_ptr<View> view_;
   std::shared_ptr<LeafGradient> gradient_;
 };
 

@@ -30,13 +30,31 @@ Tensor reuse(const Value& value, std::span<const Tensor> candidates) {
 
 }  // namespace
 
+Tensor apply(const std::string& op_name, const autograd::OperatorPtr& op,
+             std::span<const Tensor> inputs) {
+  return reuse(autograd::apply(op_name, op, values_of(inputs)), inputs);
+}
 Tensor apply(const std::string& op_name, std::span<const Tensor> inputs,
              const OpRegistry& registry) {
-  return reuse(autograd::apply(op_name, registry.get(op_name), values_of(inputs)), inputs);
+  return apply(op_name, registry.get(op_name), inputs);
 }
 Tensor apply(const std::string& op_name, std::initializer_list<Tensor> inputs,
              const OpRegistry& registry) {
   return apply(op_name, as_span(inputs), registry);
+}
+
+std::vector<Tensor> backward(const autograd::OperatorPtr& op, const Tensor& output_gradient,
+                             std::span<const Tensor> inputs, const Tensor& output) {
+  register_backends();
+  const Value value = output.value();
+  std::vector<Value> found;
+  {
+    const dispatch::GraphLock lock(value.device());
+    found = op->backward(output_gradient.value(), values_of(inputs), value);
+  }
+  std::vector<Tensor> gradients;
+  for (const Value& each : found) gradients.push_back(each ? record(each) : Tensor());
+  return gradients;
 }
 
 Tensor apply(ComputationGraph& graph, const std::string& op_name, std::span<const Tensor> inputs) {

@@ -116,19 +116,18 @@ T load(const std::vector<std::byte>& bytes) {
   return value;
 }
 
-std::vector<std::byte> only_element(const Tensor& tensor) {
-  if (tensor.numel() != 1) {
+/// The bytes of a value's only element.
+std::vector<std::byte> only_element(const Value& value) {
+  if (value->numel() != 1) {
     throw ShapeError(fmt::format("[item] a tensor of shape {} has {} elements, not one",
-                                 tensor.shape().to_string(), tensor.numel()));
+                                 value.shape().to_string(), value->numel()));
   }
-  return tensor.to_host();
+  register_backends();
+  return download(value);
 }
 
-}  // namespace
-
-double Tensor::item() const {
-  const std::vector<std::byte> bytes = only_element(*this);
-  switch (dtype()) {
+double number_in(const std::vector<std::byte>& bytes, DType dtype) {
+  switch (dtype) {
     case DType::kBool:
     case DType::kU8:
       return load<std::uint8_t>(bytes);
@@ -148,9 +147,20 @@ double Tensor::item() const {
   throw InternalError("unknown dtype");
 }
 
+}  // namespace
+
+// One value for bytes and dtype: another thread may give the tensor another one meanwhile.
+
+double Tensor::item() const {
+  const Value v = value();
+  return number_in(only_element(v), v.dtype());
+}
+
 std::int64_t Tensor::item_integer() const {
-  if (dtype() != DType::kI64) return static_cast<std::int64_t>(item());
-  return load<std::int64_t>(only_element(*this));
+  const Value v = value();
+  const std::vector<std::byte> bytes = only_element(v);
+  if (v.dtype() == DType::kI64) return load<std::int64_t>(bytes);
+  return static_cast<std::int64_t>(number_in(bytes, v.dtype()));
 }
 
 Tensor::Memory Tensor::memory(bool is_exported) const {
@@ -162,7 +172,7 @@ Tensor::Memory Tensor::memory(bool is_exported) const {
   // A value that only a recording had has no memory, and says so.
   if (node->storage()->host() == nullptr && node->storage()->handle() == 0) node->storage()->wait();
   if (is_exported) node->storage()->mark_exported();
-  return {node->storage(), node->storage_offset(), node->shape()};
+  return {node->storage(), node->storage_offset(), node->shape(), node->dtype()};
 }
 
 bool Tensor::requires_grad() const { return value()->requires_grad(); }
@@ -173,9 +183,12 @@ bool Tensor::is_leaf() const {
 
 namespace {
 
-/// From now on the slot's value is where gradients end: in `gradient`.
-void become_leaf(const std::shared_ptr<Slot>& slot, std::shared_ptr<LeafGradient> gradient) {
+/// From now on the slot's value is where gradients end. Graphs recorded when it was a leaf before
+/// still bring theirs to the same place.
+void become_leaf(const std::shared_ptr<Slot>& slot) {
   const Value v(node_of(slot));
+  std::shared_ptr<LeafGradient> gradient = slot->last_gradient();
+  if (!gradient) gradient = std::make_shared<LeafGradient>();
   constexpr std::uint32_t kLeafFlags = graph::kFlagRequiresGrad | graph::kFlagGradientStop;
   NodePtr leaf =
       v->is_computed() && !v->is_view()
@@ -200,17 +213,17 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
     if (!is_leaf()) {
       throw AutogradError("[requires_grad_] this tensor was recorded by an operator; use detach()");
     }
-    slot_->set_gradient(nullptr);
+    if (const std::shared_ptr<LeafGradient> gradient = slot_->gradient()) gradient->close();
     slot_->show(graph::detach(v).node());
     return *this;
   }
-  become_leaf(slot_, std::make_shared<LeafGradient>());
+  become_leaf(slot_);
   return *this;
 }
 
 Tensor Tensor::grad() const {
-  if (!slot_ || !slot_->gradient()) return {};
-  const std::shared_ptr<Slot> current = slot_->gradient()->current();
+  const std::shared_ptr<LeafGradient> gradient = slot_ ? slot_->last_gradient() : nullptr;
+  const std::shared_ptr<Slot> current = gradient ? gradient->current() : nullptr;
   return current ? Tensor(current) : Tensor();
 }
 
@@ -239,12 +252,13 @@ void check_matches(const char* op, const Value& gradient, const Value& tensor) {
 
 void Tensor::set_grad(const Tensor& gradient) {
   const Value v = value();
-  if (!slot_->gradient()) {
-    if (!gradient.is_defined()) return;
-    throw AutogradError("[grad] this tensor is not a leaf that requires a gradient");
+  const std::shared_ptr<LeafGradient> leaf = slot_->last_gradient();
+  if (gradient.is_defined()) {
+    if (!leaf || !leaf->is_open())
+      throw AutogradError("[grad] this tensor is not a leaf that requires a gradient");
+    check_matches("grad", gradient.value(), v);
   }
-  if (gradient.is_defined()) check_matches("grad", gradient.value(), v);
-  slot_->gradient()->set(gradient.slot());
+  if (leaf) leaf->set(gradient.slot());
 }
 
 Tensor Tensor::detach() const {
@@ -255,6 +269,8 @@ Tensor Tensor::detach() const {
 }
 
 Tensor Tensor::snapshot() const { return record(graph::detach(value())); }
+
+Tensor Tensor::pinned() const { return Tensor(value()); }
 
 Tensor& Tensor::assign_(const Tensor& given) {
   const Value old = value();
@@ -306,10 +322,8 @@ Tensor& Tensor::set_data(const Tensor& given) {
     throw AutogradError(
         fmt::format("[set_data] only floats have gradients, not {}", name_of(value.dtype())));
   }
-  const std::shared_ptr<LeafGradient> gradient = slot_->gradient();
-  slot_->set_gradient(nullptr);
   slot_->leave_base(value.node());
-  if (collects_gradients) become_leaf(slot_, gradient);
+  if (collects_gradients) become_leaf(slot_);
   return *this;
 }
 

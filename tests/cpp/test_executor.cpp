@@ -39,6 +39,7 @@ dispatch::ExecutionGraph plan_of(const Value& value) { return plan_of({&value.no
 class FailingBackend final : public dispatch::Backend, public Allocator {
  public:
   int failing_allocations = 0;
+  int failing_allocations_after_run = 0;
   bool fails_in_the_middle = false;
   int trims = 0;
   std::string unsupported;
@@ -60,6 +61,7 @@ class FailingBackend final : public dispatch::Backend, public Allocator {
     if (std::exchange(fails_in_the_middle, false)) {
       throw dispatch::PartialRun{std::make_exception_ptr(OutOfMemoryError("[matmul] no scratch"))};
     }
+    failing_allocations += std::exchange(failing_allocations_after_run, 0);
     return inner_->run(executable, bindings);
   }
   void upload(Storage& target, std::int64_t offset, std::span<const std::byte> bytes) override {
@@ -96,13 +98,13 @@ FailingBackend& failing_backend() {
   return static_cast<FailingBackend&>(dispatch::backend_for(vulkan_device()));
 }
 
-Value failing_leaf(const Numbers& numbers) {
-  const Shape shape({static_cast<std::int64_t>(numbers.size())}, DType::kF32);
-  StoragePtr storage = failing_backend().allocate(numbers.size() * 4);
+Value failing_leaf(const Numbers& numbers, DType dtype = DType::kF32) {
+  const Shape shape({static_cast<std::int64_t>(numbers.size())}, dtype);
+  StoragePtr storage = failing_backend().allocate(numbers.size() * size_of(dtype));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    put_number(static_cast<std::byte*>(storage->host()), DType::kF32, i, numbers[i]);
+    put_number(static_cast<std::byte*>(storage->host()), dtype, i, numbers[i]);
   }
-  return Value(graph::make_leaf(std::move(storage), 0, shape, DType::kF32));
+  return Value(graph::make_leaf(std::move(storage), 0, shape, dtype));
 }
 
 TEST(PlanKey, TellsSharingApart) {
@@ -557,6 +559,24 @@ TEST(Errors, AFailureWhileOverwritingPoisonsWhatWasOverwritten) {
   EXPECT_THROW(realize(parameter), OutOfMemoryError);
   EXPECT_THROW(block->wait(), OutOfMemoryError)
       << "a value between old and new is never handed out";
+}
+
+TEST(Errors, AFailureWhileOneAssignmentIsRestoredLeavesTheOthersAndTheFirstError) {
+  FailingBackend& backend = failing_backend();
+  const Value x = failing_leaf({1, 2});
+  const Value bad = graph::gather(x, 0, failing_leaf({9, 0}, DType::kI32));
+  const std::array<Value, 2> old{x + 1.0, x * 3.0};
+  const std::array<NodePtr, 2> assigned{graph::assign(old[0], bad).node(),
+                                        graph::assign(old[1], bad).node()};
+  backend.failing_allocations_after_run = 2;
+  EXPECT_THROW(dispatch::realize(assigned), IndexError);
+  EXPECT_EQ(backend.failing_allocations, 0);
+  ASSERT_TRUE(assigned[1]->is_computed());
+  EXPECT_EQ(get_number(static_cast<std::byte*>(assigned[1]->storage()->host()), DType::kF32, 1), 6);
+  EXPECT_FALSE(assigned[0]->is_computed());
+  EXPECT_THROW(dispatch::realize(std::span(assigned).first(1)), IndexError);
+  ASSERT_TRUE(assigned[0]->is_computed());
+  EXPECT_EQ(get_number(static_cast<std::byte*>(assigned[0]->storage()->host()), DType::kF32, 1), 3);
 }
 
 TEST(Random, TheOrderOfReadingChangesNothing) {

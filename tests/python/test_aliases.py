@@ -187,3 +187,48 @@ def test_a_snapshot_keeps_its_value_when_the_update_is_computed_from_it(device: 
             vkml.realize([p])
             assert p.tolist() == [11, 12]
     assert before.tolist() == [1, 2]
+
+
+def test_a_long_chain_of_views_is_one_step_from_its_tensor(device: object) -> None:
+    count = 100_000
+    x = vkml.zeros(count + 2, device=device).realize()
+    view = x
+    for _ in range(count):
+        view = view[1:]
+    x += 1
+    assert view.tolist() == [1, 1]
+    view[1] = 5
+    assert x[-3:].tolist() == [1, 1, 5]
+
+
+def test_views_of_a_tensor_that_does_not_lie_densely_follow_it(device: object) -> None:
+    """What full() and expand() make has strides of 0 until it is assigned to."""
+    x = vkml.full((3, 4), 2.0, device=device)
+    corner = x[1:].transpose(0, 1)[2:]
+    x[2, 3] = 7
+    assert corner.tolist() == [[2, 2], [2, 7]]
+    corner[0, 0] = 9
+    assert x.tolist() == [[2, 2, 2, 2], [2, 2, 9, 2], [2, 2, 2, 7]]
+
+
+def test_gradients_of_a_broadcast_view_that_is_taken_again_are_summed(device: object) -> None:
+    x = floats([[1], [2]], device)
+    wide = x[1:].expand(2, 1, 3)[:, :, 1:]
+    w = floats([[3], [4]], device, requires_grad=True)
+    x.assign_(w * 2)
+    assert wide.tolist() == [[[8, 8]], [[8, 8]]]
+    wide.sum().backward()
+    assert w.grad.tolist() == [[0], [8]]
+
+
+def test_a_leaf_that_was_none_for_a_while_gets_gradients_recorded_before(device: object) -> None:
+    p = floats([1, 2], device, requires_grad=True)
+    early, missed, late = (p * 2).sum(), (p * 5).sum(), (p * 10).sum()
+    early.backward()
+    p.requires_grad_(False)
+    missed.backward()
+    assert p.grad.tolist() == [2, 2]
+    p.requires_grad_(True)
+    late.backward()
+    (p * 100).sum().backward()
+    assert p.grad.tolist() == [112, 112]

@@ -704,3 +704,26 @@ def test_forgetting_recordings():
     step.clear()
     assert step.recording_count == 0
     assert step(vkml.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_what_others_assigned_and_not_read_fails_where_it_is_read(device):
+    broken, fine = vkml.zeros(2), vkml.zeros(2)
+    broken.assign_(vkml.ones(2).gather(0, vkml.tensor([0, 9])))
+    fine.assign_(fine + 1)
+    double = vkml.jit(lambda x: x * 2)
+    assert double(vkml.ones(2)).tolist() == [2, 2]
+    assert fine.is_computed
+    assert fine.tolist() == [1, 1]
+    with pytest.raises(vkml.IndexError, match="gather"):
+        broken.tolist()
+
+
+def test_a_frozen_parameter_keeps_its_gradient_over_recordings(device):
+    p = vkml.ones(2, requires_grad=True)
+    loss = (p * 3).sum()
+    p.requires_grad_(False)
+    scaled = vkml.jit(lambda x: x * p)
+    assert scaled(vkml.ones(2) * 2).tolist() == [2, 2]
+    p.requires_grad_(True)
+    loss.backward()
+    assert p.grad.tolist() == [3, 3]

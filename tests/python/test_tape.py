@@ -420,3 +420,34 @@ def test_an_order_can_be_asked_for_while_another_thread_records() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_a_built_in_operator_by_itself_follows_eager_mode(device):
+    mul = registry.get("mul")
+    inputs = [leaf(3.0, device), leaf(4.0, device)]
+    vkml.set_eager(True)
+    try:
+        output = mul.forward(inputs)
+        gradients = mul.backward(vkml.tensor(1.0), inputs, output)
+        assert output.is_computed
+        assert all(gradient.is_computed for gradient in gradients)
+    finally:
+        vkml.set_eager(False)
+
+
+def test_backward_of_an_operator_walks_a_graph_that_another_thread_releases(device):
+    softmax = registry.get("softmax")
+    for _ in range(30):
+        x = vkml.ones((4, 5), device=device, requires_grad=True)
+        output = x
+        for _ in range(20):
+            output = (output * 2).softmax(0)
+        loss = output.sum()
+        walker = threading.Thread(target=loss.backward)
+        walker.start()
+        try:
+            softmax.backward(vkml.ones((4, 5), device=device), [x], output)
+        except vkml.AutogradError as error:
+            assert "released" in str(error)  # noqa: PT017
+        walker.join()
+        assert np.isfinite(x.grad.numpy()).all()

@@ -24,6 +24,13 @@ Tensor apply(const std::string& op_name, std::span<const Tensor> inputs,
 Tensor apply(const std::string& op_name, std::initializer_list<Tensor> inputs,
              const autograd::OpRegistry& registry = *autograd::default_registry());
 
+/// The operator itself: its value, and the gradients of its inputs from that of its output,
+/// undefined where it has none. Holds the device while it walks over the graph.
+Tensor apply(const std::string& op_name, const autograd::OperatorPtr& op,
+             std::span<const Tensor> inputs);
+std::vector<Tensor> backward(const autograd::OperatorPtr& op, const Tensor& output_gradient,
+                             std::span<const Tensor> inputs, const Tensor& output);
+
 /// The same, recorded in `graph` if some input requires a gradient.
 Tensor apply(autograd::ComputationGraph& graph, const std::string& op_name,
              std::span<const Tensor> inputs);

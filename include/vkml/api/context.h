@@ -29,7 +29,11 @@ bool set_grad_enabled(bool enabled);
 /// Eager mode realises after every operator, so that a failure surfaces where it was caused. Off by
 /// default; VKML_EAGER=1 starts with it on.
 void set_eager(bool eager);
+/// Whether this thread's operators do.
 bool is_eager();
+/// Sets whether this thread's operators record in eager mode too, and compute nothing before it is
+/// observed; returns what it was. For functions whose record is wanted, not their values.
+bool set_recording_only(bool enabled);
 
 /// Chains longer than this that nobody has read and that need no gradient are computed as they are
 /// recorded, so that a loop that never reads its result runs in bounded memory. 0: never.

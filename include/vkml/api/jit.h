@@ -29,10 +29,11 @@ class RecordedCall {
   /// Why the recording does not stand for a call with these arguments now; empty when it does.
   virtual std::string mismatch(std::span<const Tensor> arguments) const = 0;
   /// Runs the step: its results, in order. `numbers` are the values of the expressions that it was
-  /// recorded with (number()). There must be no mismatch. Throws as realize(); all is as before
-  /// then.
-  virtual std::vector<Tensor> run(std::span<const Tensor> arguments,
-                                  std::span<const Number> numbers = {}) = 0;
+  /// recorded with (number()). None, and nothing has happened, where there is a mismatch: tensors
+  /// are looked at once, and the step runs on what they showed. Throws as realize(); tensors are as
+  /// before then.
+  virtual std::optional<std::vector<Tensor>> run(std::span<const Tensor> arguments,
+                                                 std::span<const Number> numbers = {}) = 0;
 };
 
 /// While it lives, this thread records: nothing is computed, and what is done to tensors that were

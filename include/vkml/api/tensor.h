@@ -93,12 +93,14 @@ class Tensor {
   /// The only element, as a number. Throws ShapeError when there is not exactly one.
   double item() const;
   std::int64_t item_integer() const;
-  /// The computed value's memory: storage and byte offset of the first element (shape() has the
-  /// strides). Computes first.
+  /// The computed value's memory: storage and byte offset of the first element, and what lies
+  /// there, which the tensor may not show any more when another thread assigns to it. Computes
+  /// first.
   struct Memory {
     StoragePtr storage;
     std::int64_t offset = 0;
     Shape shape;
+    DType dtype = DType::kF32;
   };
   /// Computes the value. With `is_exported` vkML never writes to this memory again: somebody else
   /// reads it.
@@ -125,6 +127,10 @@ class Tensor {
   /// The value of now, with no gradient to this one: what is assigned later does not reach it, nor
   /// does what is assigned to it reach this one. Takes memory only once one of both changes.
   Tensor snapshot() const;
+
+  /// The value of now, gradients included, by a name of its own: for a look at it that others may
+  /// not disturb by assigning.
+  Tensor pinned() const;
 
   /// Replaces the value: every copy of this tensor sees it, values recorded before keep the old
   /// one. The value must match in shape, dtype and device, and this tensor must be contiguous. A

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,18 +24,6 @@ struct RealizeOptions {
 /// device. Throws DeviceError, UnsupportedError, OutOfMemoryError, IndexError; after an error the
 /// graph is as it was and can be realised again.
 void realize(std::span<const graph::NodePtr> roots, const RealizeOptions& options = {});
-
-/// While it lives, no other thread realises anything or releases sources: a walk over a graph that
-/// threads share sees it whole. Taken by backward passes.
-class GraphLock {
- public:
-  /// `device`: that of the graph. The other devices in use are locked too, since a graph may reach
-  /// over to them.
-  explicit GraphLock(Device device);
-
- private:
-  std::vector<std::unique_lock<DeviceMutex>> locks_;
-};
 
 struct CacheStatistics {
   std::int64_t hits = 0, misses = 0, plans = 0;
