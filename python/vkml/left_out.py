@@ -141,11 +141,13 @@ LINALG: dict[str, str] = {
 }
 """Functions of `torch.linalg`."""
 
-SPECIAL: dict[str, str] = _because(
-    _SCIPY,
-    *("airy_ai", "bessel_*", "gammainc", "gammaincc", "modified_bessel_k*"),
-    "scaled_modified_bessel_*",
-)
+SPECIAL: dict[str, str] = {
+    **_because(
+        _SCIPY,
+        *("bessel_*", "gammainc", "gammaincc", "modified_bessel_k*", "scaled_modified_bessel_*"),
+    ),
+    "airy_ai": "no model needs it so far; SciPy's airy gives arrays of NumPy's",
+}
 """Functions of `torch.special`."""
 
 FUNCTIONAL: dict[str, str] = {

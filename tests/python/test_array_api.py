@@ -618,6 +618,12 @@ CALLS = {
     "expit": lambda x: special.expit(x),
     "xlogy": lambda x: special.xlogy(x, x),
     "ndtr": lambda x: special.ndtr(x),
+    **{
+        name: lambda x, f=getattr(special, name): f(x)
+        for name in ("j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e")
+    },
+    "gammainc": lambda x: special.gammainc(x, x),
+    "gammaincc": lambda x: special.gammaincc(x, x),
     "entropy": lambda x: stats.entropy(x, axis=0),
     "zscore": lambda x: stats.zscore(x, axis=0),
     "gmean": lambda x: stats.gmean(x, axis=0),

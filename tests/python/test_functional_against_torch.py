@@ -1,5 +1,7 @@
 """Functions of vkml.nn.functional against PyTorch's, with every option, value and gradients."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -281,3 +283,75 @@ def test_attention_to_nothing_is_zero(device: object) -> None:
     assert not result.numpy()[:, 2].any()
     result.sum().backward()
     assert np.isfinite(q.grad.numpy()).all()
+
+
+def test_more_losses(device: object) -> None:
+    scores, labels = inputs((3, 4), -2, 2), np.array([[3, 0, -1, 1], [-1, 2, 0, 1], [0, 1, 2, 3]])
+    for reduction in ("none", "mean", "sum"):
+        assert_agrees(
+            lambda s, t, r=reduction: ours.multilabel_margin_loss(s, t, reduction=r),
+            lambda s, t, r=reduction: theirs.multilabel_margin_loss(s, t, reduction=r),
+            [scores, labels],
+            device,
+        )
+        assert_agrees(
+            lambda a, b, c, r=reduction: ours.triplet_margin_with_distance_loss(
+                a, b, c, distance_function=lambda x, y: (x - y).abs().sum(-1), reduction=r
+            ),
+            lambda a, b, c, r=reduction: theirs.triplet_margin_with_distance_loss(
+                a, b, c, distance_function=lambda x, y: (x - y).abs().sum(-1), reduction=r
+            ),
+            [scores, inputs((3, 4), -2, 2, seed=1), inputs((3, 4), -2, 2, seed=2)],
+            device,
+        )
+
+
+def test_unpooling(device: object) -> None:
+    def line(m: Any, x: Any) -> Any:
+        values, places = m.max_pool1d(x, 2, return_indices=True)
+        return m.max_unpool1d(values * 2, places, 2, output_size=x.shape)
+
+    def image(m: Any, x: Any) -> Any:
+        values, places = m.max_pool2d(x, 2, return_indices=True)
+        return m.max_unpool2d(values * 2, places, 2, output_size=x.shape)
+
+    for call, array in ((line, LINE), (image, IMAGE)):
+        assert_agrees(lambda x, c=call: c(ours, x), lambda x, c=call: c(theirs, x), [array], device)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("dropout1d", 1), ("dropout2d", 2), ("alpha_dropout", 0), ("feature_alpha_dropout", 2)],
+)
+def test_dropouts_of_channels_and_for_selu(name: str, kept: int, device: object) -> None:
+    """Axes past the first two are dropped together; what stays is one affine map of the input."""
+    function = getattr(ours, name)
+    x = vkml.ones(*((40, 50, 6, 5) if kept == 2 else (40, 50, 6)), device=device)
+    x.requires_grad_()
+    result = function(x, 0.25, training=True)
+    values = result.numpy()
+    if kept:
+        channels = values.reshape(40, 50, -1)
+        assert (channels == channels[..., :1]).all()
+    dropped = values == values.min()
+    assert len(np.unique(values)) == 2
+    assert abs(dropped.mean() - 0.25) < 0.05
+    result.sum().backward()
+    slopes = np.unique(x.grad.numpy())
+    np.testing.assert_array_equal((x.grad.numpy() == 0), dropped)
+    if "alpha" in name:
+        # Self-normalising: values of mean 0 and variance 1 keep both.
+        normal = vkml.randn(400, 500, 2, 2, device=device)
+        kept_moments = function(normal, 0.25, training=True).numpy()
+        assert abs(kept_moments.mean()) < 0.03
+        assert abs(kept_moments.var() - 1) < 0.05
+    else:
+        np.testing.assert_allclose(slopes, [0, 1 / 0.75], rtol=1e-6)
+    assert function(x, 0.25, training=False).tolist() == x.tolist()
+
+
+def test_every_function_is_documented_and_named_in_a_test() -> None:
+    texts = [path.read_text() for path in Path(__file__).parent.glob("test_*.py")]
+    text = "\n".join(texts)
+    assert [name for name in ours.__all__ if not re.search(rf'["\.]{name}\b', text)] == []
+    assert [name for name in ours.__all__ if not getattr(ours, name).__doc__] == []

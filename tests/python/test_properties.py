@@ -195,3 +195,83 @@ def test_seeds_give_one_stream_each(seed: int) -> None:
     assert vkml.rand(64).tolist() == first
     vkml.manual_seed(seed ^ 1)
     assert vkml.rand(64).tolist() != first
+
+
+NUMPY_DTYPES = {
+    vkml.bool: np.bool_,
+    vkml.uint8: np.uint8,
+    vkml.int32: np.int32,
+    vkml.int64: np.int64,
+    vkml.float32: np.float32,
+    vkml.float64: np.float64,
+}
+DTYPES = st.sampled_from(list(NUMPY_DTYPES))
+# Operators whose results NumPy's dtypes hold exactly for small whole numbers.
+PAIRS = ["add", "multiply", "maximum", "minimum", "equal", "less", "greater_equal", "logical_xor"]
+
+
+def promoted(a: object, b: object) -> np.dtype:
+    """PyTorch's common dtype: that of floats, whatever integers' width."""
+    widest = np.promote_types(NUMPY_DTYPES[a], NUMPY_DTYPES[b])
+    if a.is_floating_point != b.is_floating_point:
+        widest = np.dtype(NUMPY_DTYPES[a if a.is_floating_point else b])
+    return widest
+
+
+def whole(shape: tuple[int, ...], dtype: object) -> np.ndarray:
+    """Small whole numbers that every dtype holds, products of two as well."""
+    count = int(np.prod(shape))
+    return ((np.arange(count) * 7) % 12).astype(NUMPY_DTYPES[dtype]).reshape(shape)
+
+
+@RELAXED
+@given(
+    data=st.data(),
+    shapes=hnp.mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_side=4, max_dims=3),
+    dtypes=st.tuples(DTYPES, DTYPES),
+    name=st.sampled_from(PAIRS),
+)
+def test_dtypes_strides_and_broadcasting(
+    data: st.DataObject,
+    shapes: hnp.BroadcastableShapes,
+    dtypes: tuple,
+    name: str,
+    device: object,
+) -> None:
+    arrays, tensors = [], []
+    for shape, dtype in zip(shapes.input_shapes, dtypes, strict=True):
+        # Every second element of a reversed or transposed block, in memory of its own.
+        stored = whole(tuple(2 * extent for extent in shape), dtype)
+        steps = tuple(slice(None, None, data.draw(st.sampled_from([2, -2]))) for _ in shape)
+        order = tuple(data.draw(st.permutations(range(len(shape)))))
+        back = tuple(int(place) for place in np.argsort(order))
+        x = vkml.tensor(stored.transpose(order).copy(), device=device).permute(back)
+        arrays.append(stored[steps])
+        tensors.append(x[steps])
+    common = promoted(*dtypes)
+    expected = getattr(np, name)(*(array.astype(common) for array in arrays))
+    result = getattr(vkml, name)(*tensors)
+    assert np.dtype(NUMPY_DTYPES[result.dtype]) == expected.dtype
+    np.testing.assert_array_equal(exact(result), expected.astype(exact(result).dtype))
+
+
+@RELAXED
+@given(data=st.data(), dtype=DTYPES, keep=st.booleans())
+def test_reductions_and_scans_of_every_dtype(
+    data: st.DataObject, dtype: object, keep: bool, device: object
+) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=5))
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    array = whole(shape, dtype)
+    x = vkml.tensor(array, device=device)
+    wide = array.astype(np.float64 if dtype.is_floating_point else np.int64)
+    for name in ("sum", "amax", "amin", "any", "all", "argmax", "argmin"):
+        reference = getattr(np, name)(wide, axis=axis, keepdims=keep)
+        found = exact(getattr(x, name)(dim=axis, keepdim=keep))
+        np.testing.assert_array_equal(found, reference.astype(found.dtype), name)
+    np.testing.assert_array_equal(exact(x.cumsum(axis)), np.cumsum(wide, axis))
+    np.testing.assert_array_equal(exact(x.flip(axis)), np.flip(array, axis))
+    np.testing.assert_array_equal(exact(vkml.sort(x, axis).values), np.sort(array, axis))
+    places = data.draw(st.lists(st.integers(0, shape[axis] - 1), min_size=1, max_size=6))
+    chosen = vkml.index_select(x, axis, vkml.tensor(places, device=device))
+    np.testing.assert_array_equal(exact(chosen), np.take(array, places, axis))
