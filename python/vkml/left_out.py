@@ -248,3 +248,51 @@ METHODS: dict[str, str] = {
     ),
 }
 """Methods and attributes of tensors."""
+
+UTILS: dict[str, str] = {
+    **_because(
+        "the name without the underscore at its end is PyTorch's older one", "clip_grad_norm"
+    ),
+    **_because(
+        "memory formats are the plan's own choice",
+        "convert_conv2d_weight_memory_format",
+        "convert_conv3d_weight_memory_format",
+    ),
+    **_because(
+        "the fuser joins a layer and the norm behind it by itself",
+        *("fuse_conv_bn_*", "fuse_linear_bn_*"),
+    ),
+    **_because("a layer is made with its values, which cost little", "skip_init"),
+    **_because(
+        "weight_norm and spectral_norm are here; another one is a hook before forward",
+        *("parametrizations", "parametrize"),
+    ),
+    **_because("vkml.func.functional_call", "stateless"),
+}
+"""Functions of `torch.nn.utils`."""
+
+FUNC: dict[str, str] = {
+    "debug_unwrap": _INTERNAL,
+    "rearrange": "reshape, permute and einsum say it",
+    "functionalize": "the graph is functional: a write makes a new value",
+    "replace_all_batch_norm_modules_": "BatchNorm(track_running_stats=False) is made as such",
+}
+"""Functions of `torch.func`."""
+
+DATA: dict[str, str] = {
+    "default_convert": "collating makes tensors of arrays and numbers",
+    **_because(
+        "pipes of data are a library of their own, which PyTorch has stopped developing",
+        *("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation"),
+        *("functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic"),
+        *("runtime_validation", "runtime_validation_disabled"),
+    ),
+}
+"""Names of `torch.utils.data`."""
+
+INIT: dict[str, str] = _because(
+    "the name with an underscore: PyTorch has deprecated this one",
+    *("constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform", "normal"),
+    *("orthogonal", "sparse", "uniform", "xavier_normal", "xavier_uniform"),
+)
+"""Functions of `torch.nn.init`."""

@@ -10,10 +10,13 @@ import pytest
 
 import vkml
 from vkml.data import (
+    ChainDataset,
     ConcatDataset,
     DataLoader,
     Dataset,
     Generator,
+    IterableDataset,
+    StackDataset,
     Subset,
     TensorDataset,
     default_collate,
@@ -257,3 +260,31 @@ def test_fashion_mnist_says_what_is_missing(tmp_path):
     (tmp_path / "train-images-idx3-ubyte").write_bytes(IDX)
     with pytest.raises(vkml.FileError, match="expected 47040016"):
         load_fashion_mnist(tmp_path)
+
+
+def test_datasets_side_by_side_and_one_after_the_other():
+    numbers, letters = [1, 2, 3], ["a", "b", "c"]
+    pairs = StackDataset(numbers, letters)
+    assert (len(pairs), pairs[1]) == (3, (2, "b"))
+    named = StackDataset(number=numbers, letter=letters)
+    assert (len(named), named[2]) == (3, {"number": 3, "letter": "c"})
+    batch = next(iter(DataLoader(StackDataset(numbers, [0.5, 1.5, 2.5]), 2)))
+    assert [part.tolist() for part in batch] == [[1, 2], [0.5, 1.5]]
+    with pytest.raises(vkml.ArgumentError, match=r"\[StackDataset\] lengths differ: \[2, 3\]"):
+        StackDataset(numbers, [1, 2])
+    with pytest.raises(vkml.ArgumentError, match=r"\[StackDataset\] pass datasets"):
+        StackDataset(numbers, letter=letters)
+
+    class Span(IterableDataset):
+        def __init__(self, *ends):
+            self.span = range(*ends)
+
+        def __iter__(self):
+            return iter(self.span)
+
+        def __len__(self):
+            return len(self.span)
+
+    chain = ChainDataset([Span(3), Span(7, 9)])
+    assert (list(chain), len(chain)) == ([0, 1, 2, 7, 8], 5)
+    assert [part.tolist() for part in DataLoader(chain, 2)] == [[0, 1], [2, 7], [8]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vkml
-from checking import assert_close, inputs
+from checking import assert_close, exact, inputs
 from vkml import func, nn
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -464,3 +464,46 @@ def test_transformed_functions_compile_nothing_the_second_time(device):
         func.jvp(lambda a: loss(a, x), (w,), (w,))[1].realize()  # noqa: B023
         misses.append(vkml.cache_info(device).misses)
     assert misses[1] == misses[2]
+
+
+def test_linearize(device: object) -> None:
+    calls = []
+
+    def f(x: object, y: object) -> dict:
+        calls.append(1)
+        return {"product": vkml.sin(x) * y, "sum": (x + y).sum()}
+
+    x = vkml.tensor([0.3, 1.1], device=device)
+    y = vkml.tensor([2.0, -1.0], device=device)
+    output, push = func.linearize(f, x, y)
+    np.testing.assert_allclose(exact(output["product"]), np.sin(exact(x)) * exact(y), rtol=1e-6)
+    for k in range(3):
+        dx = vkml.tensor([1.0, float(k)], device=device)
+        dy = vkml.tensor([0.5, -2.0], device=device)
+        tangent = push(dx, dy)
+        expected = np.cos(exact(x)) * exact(y) * exact(dx) + np.sin(exact(x)) * exact(dy)
+        np.testing.assert_allclose(exact(tangent["product"]), expected, rtol=1e-5)
+        assert tangent["sum"].item() == pytest.approx(1 + k - 1.5)
+    assert len(calls) == 1
+    with pytest.raises(vkml.ShapeError, match=r"\[linearize\] tangents"):
+        push(x)
+
+
+def test_an_ensemble_of_models(device: object) -> None:
+    models = [vkml.nn.Linear(3, 2).to(device) for _ in range(4)]
+    parameters, buffers = func.stack_module_state(models)
+    assert buffers == {}
+    assert {name: value.shape for name, value in parameters.items()} == {
+        "weight": (4, 2, 3),
+        "bias": (4, 2),
+    }
+    assert all(value.requires_grad and value.is_leaf for value in parameters.values())
+    x = vkml.tensor(np.arange(6, dtype=np.float32).reshape(2, 3), device=device)
+    apply = func.vmap(lambda p, x: func.functional_call(models[0], p, (x,)), (0, None))
+    together = apply(parameters, x)
+    for k, model in enumerate(models):
+        np.testing.assert_allclose(exact(together[k]), exact(model(x)), rtol=1e-5, atol=1e-6)
+    together.sum().backward()
+    assert parameters["bias"].grad.tolist() == [[2.0, 2.0]] * 4
+    with pytest.raises(vkml.ArgumentError, match=r"\[stack_module_state\] models are"):
+        func.stack_module_state([vkml.nn.Linear(1, 1), vkml.nn.Tanh()])

@@ -32,12 +32,35 @@ def methods() -> set[str]:
     return {name for name in dir(torch.Tensor) if not name.startswith("_")}
 
 
+def classes_and_functions_of(module: object) -> set[str]:
+    """What a module lists, or defines itself."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return {name for name in listed if not name.startswith("_")}
+    return {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == module.__name__
+    }
+
+
 PLACES = {
     "torch": (functions_of(torch), vkml, left_out.FUNCTIONS),
     "linalg": (functions_of(torch.linalg), vkml.linalg, left_out.LINALG),
     "special": (functions_of(torch.special), vkml.special, left_out.SPECIAL),
     "functional": (functions_of(F), vkml.nn.functional, left_out.FUNCTIONAL),
     "optim": (optimizers(), vkml.optim, left_out.OPTIM),
+    "utils": (classes_and_functions_of(torch.nn.utils), vkml.nn.utils, left_out.UTILS),
+    "func": (classes_and_functions_of(torch.func), vkml.func, left_out.FUNC),
+    "data": (classes_and_functions_of(torch.utils.data), vkml.data, left_out.DATA),
+    "init": (classes_and_functions_of(torch.nn.init), vkml.nn.init, left_out.INIT),
+    "schedulers": (
+        set(torch.optim.lr_scheduler.__all__),
+        vkml.optim.lr_scheduler,
+        {},
+    ),
     "Tensor": (methods(), vkml.Tensor, left_out.METHODS),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import vkml
@@ -93,6 +93,50 @@ class ConcatDataset(Dataset[Item]):
 
     def __len__(self) -> int:
         return sum(len(dataset) for dataset in self.datasets)
+
+
+class ChainDataset(IterableDataset[Item]):
+    """Several datasets that are read in their own order, one after the other."""
+
+    def __init__(self, datasets: Iterable[IterableDataset[Item]]) -> None:
+        self.datasets: list[Any] = list(datasets)
+
+    def __iter__(self) -> Iterator[Item]:
+        for dataset in self.datasets:
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self.datasets)
+
+
+class StackDataset(Dataset[Any]):
+    """Datasets side by side: an item is a tuple of theirs, or a dictionary by keyword.
+
+    Args:
+        *args: Datasets of one length.
+        **kwargs: Or such datasets with names.
+    """
+
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
+        if bool(args) == bool(kwargs):
+            raise vkml.ArgumentError(
+                "[StackDataset] pass datasets, or datasets by keyword, and not both."
+            )
+        self.datasets: tuple[Dataset[Any], ...] | dict[str, Dataset[Any]] = args or kwargs
+        lengths = {len(dataset) for dataset in (args or kwargs.values())}
+        if len(lengths) != 1:
+            raise vkml.ArgumentError(
+                f"[StackDataset] lengths differ: {sorted(lengths)}. Pass datasets of one length."
+            )
+        self._length = lengths.pop()
+
+    def __getitem__(self, index: int) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
 
 
 def random_split(

@@ -10,9 +10,9 @@ axis. What the function computes besides tensors therefore happens once, as unde
 """
 
 from vkml.func.batching import vmap
-from vkml.func.derivatives import grad, grad_and_value, jvp, value_and_grad, vjp
+from vkml.func.derivatives import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
 from vkml.func.jacobians import hessian, jacfwd, jacrev
-from vkml.func.modules import functional_call
+from vkml.func.modules import functional_call, stack_module_state
 
 __all__ = [
     "functional_call",
@@ -22,6 +22,8 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linearize",
+    "stack_module_state",
     "value_and_grad",
     "vjp",
     "vmap",

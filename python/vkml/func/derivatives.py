@@ -208,22 +208,55 @@ def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise TypeError("jvp: primals and tangents should be tuples, one entry for each argument")
     level = Level(primals, "jvp")
+    _check_tangents("jvp", level, tangents)
+    with enable_grad():
+        output, aux = _split_aux(func(*level.arguments), has_aux, "jvp")
+    watched = level.is_watched(flatten(output))
+    tangent = _pushed(level, output, watched, flatten(tangents))
+    left = level.leave(output, watched)
+    return (left, tangent, level.leave(aux, watched)) if has_aux else (left, tangent)
+
+
+def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
+    """The value of a function, and its derivative there as a function of directions.
+
+    The function is called once; `jvp_fn` pushes any number of tangents through what that recorded.
+
+    Args:
+        func: Any function of the primals.
+        *primals: Where it is differentiated.
+
+    Returns:
+        (output, jvp_fn). `jvp_fn` takes a tangent for each primal and gives one shaped as output.
+    """
+    level = Level(primals, "linearize")
+    with enable_grad():
+        output = func(*level.arguments)
+    watched = level.is_watched(flatten(output))
+
+    def jvp_fn(*tangents: Any) -> Any:
+        _check_tangents("linearize", level, tangents)
+        return _pushed(level, output, watched, flatten(tangents))
+
+    return level.leave(output, watched), jvp_fn
+
+
+def _check_tangents(name: str, level: Level, tangents: Any) -> None:
     directions = flatten(tangents)
     if [d.shape for d in directions] != [v.shape for v in level.variables]:
         raise vkml.ShapeError(
-            f"[jvp] tangents have shapes {[tuple(d.shape) for d in directions]}, primals "
+            f"[{name}] tangents have shapes {[tuple(d.shape) for d in directions]}, primals "
             f"{[tuple(v.shape) for v in level.variables]}. Pass a tangent for each primal."
         )
-    with enable_grad():
-        output, aux = _split_aux(func(*level.arguments), has_aux, "jvp")
+
+
+def _pushed(level: Level, output: Any, watched: bool, directions: list[Tensor]) -> Any:
+    """The tangents of a level's output, in its structure."""
     outputs = flatten(output)
-    watched = level.is_watched(outputs)
     record = vkml.is_grad_enabled() and (watched or any(d.requires_grad for d in directions))
     found = _vkml._tangents(outputs, level.variables, directions, record)
     pushed = [
         vkml.zeros_like(value.detach()) if tangent is None else tangent
         for value, tangent in zip(outputs, found, strict=True)
     ]
-    tangent = unflatten(output, level.leave(pushed, record))
-    left = level.leave(output, watched)
-    return (left, tangent, level.leave(aux, watched)) if has_aux else (left, tangent)
+    return unflatten(output, level.leave(pushed, record))

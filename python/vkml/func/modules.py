@@ -63,6 +63,36 @@ def functional_call(
             table[key] = value
 
 
+def stack_module_state(
+    models: Sequence[Module],
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters and buffers of models of one structure, stacked: an ensemble for `vmap`.
+
+    Args:
+        models: Modules of one class with parameters and buffers of the same names and shapes.
+
+    Returns:
+        (parameters, buffers), by dotted name, with an axis for the models in front. Parameters are
+        new leaves that require gradients where the models' do.
+    """
+    if len({type(model) for model in models}) != 1:
+        raise vkml.ArgumentError(
+            f"[stack_module_state] models are {[type(model).__name__ for model in models]}. Pass "
+            "one or more of one class."
+        )
+
+    def stacked(tables: list[dict[str, Any]]) -> dict[str, Tensor]:
+        return {
+            name: vkml.stack([table[name].detach() for table in tables])
+            .clone()
+            .requires_grad_(tables[0][name].requires_grad)
+            for name in tables[0]
+        }
+
+    parameters = stacked([dict(model.named_parameters()) for model in models])
+    return parameters, stacked([dict(model.named_buffers()) for model in models])
+
+
 def _merged(
     dictionaries: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
 ) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Helpers on parameters and gradients: clipping, flattening, counting."""
+"""Helpers on parameters and gradients: clipping, flattening, norms of weights."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Iterable
 
 import vkml
 from vkml import Tensor, no_grad
+from vkml.nn.utils.reparametrization import remove_spectral_norm as remove_spectral_norm
+from vkml.nn.utils.reparametrization import remove_weight_norm as remove_weight_norm
+from vkml.nn.utils.reparametrization import spectral_norm as spectral_norm
+from vkml.nn.utils.reparametrization import weight_norm as weight_norm
 
 
 def _gradients_of(parameters: Tensor | Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -44,9 +48,7 @@ def clip_grad_norm_(
                 f"[clip_grad_norm_] the norm of the gradients is {norm.item()}. "
                 f"Find the layer that produces it, or pass error_if_nonfinite=False."
             )
-        scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
-        for tensor, gradient in pairs:
-            tensor.grad = gradient * scale.to(gradient.dtype)
+        clip_grads_with_norm_([tensor for tensor, _ in pairs], max_norm, norm)
         return norm
 
 
@@ -59,6 +61,32 @@ def _total_norm(gradients: list[Tensor], norm_type: float) -> Tensor:
         return parts.sum().sqrt()
     parts = vkml.stack([(gradient.abs() ** norm_type).sum() for gradient in gradients])
     return parts.sum() ** (1.0 / norm_type)
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
+    """The p-norm of several tensors as one vector; see `clip_grad_norm_`."""
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if not listed:
+        return vkml.tensor(0.0)
+    norm = _total_norm(listed, float(norm_type))
+    if error_if_nonfinite and not math.isfinite(norm.item()):
+        raise vkml.ArgumentError(
+            f"[get_total_norm] the norm is {norm.item()}. Find what produces it, or pass "
+            f"error_if_nonfinite=False."
+        )
+    return norm
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor
+) -> None:
+    """Scales all gradients by `max_norm` over a norm that is known, where that is below 1."""
+    with no_grad():
+        scale = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+        for tensor, gradient in _gradients_of(parameters):
+            tensor.grad = gradient * scale.to(gradient.dtype)
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
