@@ -1,9 +1,10 @@
-// Writes docs/operators.md from the rows of the elementwise table:
+// Writes docs/operators.md from the rows of the elementwise table and the list of other operators:
 //   build/release/tests/cpp/operator_table > docs/operators.md
 // A test compares the two.
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string>
 
 #include "vkml/ops/elementwise.h"
 
@@ -67,6 +68,25 @@ const char* description_of(vkml::ops::DTypeRule rule) {
   return "";
 }
 
+void print_others() {
+  constexpr int kAnyArity = -1;
+  const auto print = [](const char* name, int inputs, bool is_parametric) {
+    fmt::print("| `{}` | {} | {} |\n", name,
+               is_parametric || inputs == kAnyArity ? "any" : std::to_string(inputs),
+               is_parametric ? "no" : "yes");
+  };
+  fmt::print(
+      "\n# Other operators\n\n"
+      "From `include/vkml/ops/operators.def.h`: the names that errors and the record of calls\n"
+      "(`vkml.autograd`) use. Those without parameters, or with defaults for all of them, the\n"
+      "record applies by name.\n\n"
+      "| operator | inputs | by name alone |\n"
+      "|---|---|---|\n");
+#define VKML_OPERATOR(name, inputs, ...) print(#name, inputs, false);
+#define VKML_PARAMETRIC_OPERATOR(name) print(#name, kAnyArity, true);
+#include "vkml/ops/operators.def.h"
+}
+
 }  // namespace
 
 int main() {
@@ -90,5 +110,6 @@ int main() {
                description_of(row.rule), row.gradient == nullptr ? "none" : "yes", domains_of(row),
                row.max_ulp);
   }
+  print_others();
   return 0;
 }

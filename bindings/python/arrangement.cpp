@@ -52,7 +52,7 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "roll",
       [](const Tensor& x, nb::handle shifts, nb::handle dims, nb::handle axis) {
-        return roll(x, extents_from(shifts), axes_from("roll", dims, axis));
+        return roll(x, extents_from("roll", shifts), axes_from("roll", dims, axis));
       },
       nb::arg("shifts"), nb::arg("dims") = nb::none(), nb::arg("axis") = nb::none(),
       "Elements moved along axes, those that leave coming in at the other end; without axes, of "
@@ -60,7 +60,7 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "rot90",
       [](const Tensor& x, std::int64_t k, nb::handle dims) {
-        const Extents axes = extents_from(dims);
+        const Extents axes = extents_from("rot90", dims);
         if (axes.size() != 2) throw ArgumentError("[rot90] needs two axes");
         const std::int64_t turns = ((k % 4) + 4) % 4;
         if (turns == 0) return x;
@@ -74,7 +74,7 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
     def_both(
         m, tensor, name,
         [](const Tensor& x, nb::handle source, nb::handle destination) {
-          return movedim(x, extents_from(source), extents_from(destination));
+          return movedim(x, extents_from("movedim", source), extents_from("movedim", destination));
         },
         nb::arg("source"), nb::arg("destination"),
         "Axes moved to other places, the rest in order; a view.");
@@ -97,7 +97,7 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
       m, tensor, "unflatten",
       [](const Tensor& x, std::int64_t dim, nb::handle sizes) {
         const int axis = normalize_axis("unflatten", dim, x.rank());
-        Extents parts = extents_from(sizes);
+        Extents parts = extents_from("unflatten", sizes);
         const auto unknown = std::find(parts.begin(), parts.end(), -1);
         if (unknown != parts.end()) {
           std::int64_t known = 1;
@@ -147,16 +147,21 @@ void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
     return repeat(x, counts);
   };
   m.def(
-      "tile", [tiled](const Tensor& x, nb::handle dims) { return tiled(x, extents_from(dims)); },
+      "tile",
+      [tiled](const Tensor& x, nb::handle dims) { return tiled(x, extents_from("tile", dims)); },
       nb::arg("input"), nb::arg("dims"),
       "The tensor repeated along its last axes, or along new ones before them.");
   tensor.def(
       "tile",
-      [tiled](const Tensor& x, const nb::args& dims) { return tiled(x, extents_from(dims)); },
+      [tiled](const Tensor& x, const nb::args& dims) {
+        return tiled(x, extents_from("tile", dims));
+      },
       "The tensor repeated along its last axes, or along new ones before them.");
   tensor.def(
       "repeat",
-      [](const Tensor& x, const nb::args& sizes) { return repeat(x, extents_from(sizes)); },
+      [](const Tensor& x, const nb::args& sizes) {
+        return repeat(x, extents_from("repeat", sizes));
+      },
       "The tensor repeated along each axis; more counts than axes make new axes.");
   def_both(
       m, tensor, "repeat_interleave",
@@ -221,7 +226,8 @@ void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
         const std::int64_t extent = x.shape()[axis];
         Extents bounds{0};
         if (nb::isinstance<nb::sequence>(where)) {
-          for (const std::int64_t bound : extents_from(where)) bounds.push_back(bound);
+          for (const std::int64_t bound : extents_from("tensor_split", where))
+            bounds.push_back(bound);
         } else {
           const auto count = nb::cast<std::int64_t>(where);
           if (count <= 0) throw ArgumentError("[tensor_split] the number of parts is not positive");

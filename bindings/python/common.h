@@ -60,8 +60,8 @@ bool is_operand(nb::handle object);
 /// Axes from None, an int or a sequence of ints; `dim` and `axis` name the same thing.
 Extents axes_from(const char* op, nb::handle dim, nb::handle axis);
 /// Extents from one sequence or from several ints.
-Extents extents_from(const nb::args& args);
-Extents extents_from(nb::handle object);
+Extents extents_from(const char* op, const nb::args& args);
+Extents extents_from(const char* op, nb::handle object);
 /// (a, b) from an int or a pair.
 Pair pair_from(const char* op, const char* name, nb::handle object);
 

@@ -106,13 +106,12 @@ Extents axes_from(const char* op, nb::handle dim, nb::handle axis) {
   return given.is_none() ? Extents() : integers_from(op, given);
 }
 
-Extents extents_from(nb::handle object) { return integers_from("shape", object); }
+Extents extents_from(const char* op, nb::handle object) { return integers_from(op, object); }
 
-Extents extents_from(const nb::args& args) {
-  if (args.size() == 1 && nb::isinstance<nb::sequence>(args[0]))
-    return extents_from(nb::handle(args[0]));
+Extents extents_from(const char* op, const nb::args& args) {
+  if (args.size() == 1 && nb::isinstance<nb::sequence>(args[0])) return integers_from(op, args[0]);
   Extents extents;
-  for (const nb::handle item : args) extents.push_back(integer_from("shape", item));
+  for (const nb::handle item : args) extents.push_back(integer_from(op, item));
   return extents;
 }
 

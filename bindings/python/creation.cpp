@@ -22,9 +22,9 @@ using Filled = Tensor (*)(const Extents&, DType, std::optional<Device>);
 void def_filled(nb::module_& m, const char* name, Filled make, const char* documentation) {
   m.def(
       name,
-      [make](const nb::args& size, nb::handle dtype, nb::handle device, bool requires_grad) {
+      [make, name](const nb::args& size, nb::handle dtype, nb::handle device, bool requires_grad) {
         return with_flag(
-            make(extents_from(size), dtype_or(dtype, kDefaultFloat), device_from(device)),
+            make(extents_from(name, size), dtype_or(dtype, kDefaultFloat), device_from(device)),
             requires_grad);
       },
       nb::arg("size"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
@@ -87,8 +87,8 @@ void bind_creation(nb::module_& m) {
          bool requires_grad) {
         const Number number = number_from("full", fill_value);
         return with_flag(
-            full(extents_from(size), number, dtype_or(dtype, number_dtype(fill_value, number)),
-                 device_from(device)),
+            full(extents_from("full", size), number,
+                 dtype_or(dtype, number_dtype(fill_value, number)), device_from(device)),
             requires_grad);
       },
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
@@ -119,7 +119,7 @@ void bind_creation(nb::module_& m) {
       "randint",
       [](std::int64_t low, nb::handle high, nb::handle size, nb::handle dtype, nb::handle device) {
         const bool one_bound = nb::isinstance<nb::sequence>(high) && size.is_none();
-        const Extents extents = extents_from(one_bound ? high : size);
+        const Extents extents = extents_from("randint", one_bound ? high : size);
         const std::int64_t until = one_bound ? low : nb::cast<std::int64_t>(high);
         return randint(one_bound ? 0 : low, until, extents, dtype_or(dtype, DType::kI64),
                        device_from(device));

@@ -28,32 +28,6 @@ void def_comparison(nb::class_<Tensor>& tensor, const char* name, BinaryFunction
       nb::is_operator());
 }
 
-/// x op= other, which every name of x sees.
-void def_inplace(nb::class_<Tensor>& tensor, const char* name, BinaryFunction function) {
-  tensor.def(
-      name,
-      [function, name](nb::object self, nb::handle other) -> nb::object {
-        if (!is_operand(other)) return not_implemented();
-        Tensor& t = nb::cast<Tensor&>(self);
-        t.update_(function(t, operand_from(other, name)));
-        return self;
-      },
-      nb::is_operator());
-}
-
-bool is_two(nb::handle number) {
-  if (PyFloat_Check(number.ptr())) return PyFloat_AsDouble(number.ptr()) == 2;
-  int overflow = 0;
-  return PyLong_Check(number.ptr()) && PyLong_AsLongAndOverflow(number.ptr(), &overflow) == 2;
-}
-
-/// pow, but for squares of floats, which are one multiplication.
-nb::object power_operator(const Tensor& self, nb::handle exponent) {
-  if (is_floating(self.dtype()) && is_two(exponent)) return nb::cast(square(self));
-  if (!is_operand(exponent)) return not_implemented();
-  return nb::cast(pow(self, operand_from(exponent, "pow")));
-}
-
 using ops::ElementwiseRow;
 
 template <std::size_t>
@@ -177,27 +151,6 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_comparison(tensor, "__le__", &le);
   def_comparison(tensor, "__gt__", &gt);
   def_comparison(tensor, "__ge__", &ge);
-  def_inplace(tensor, "__iadd__", &add);
-  def_inplace(tensor, "__isub__", &sub);
-  def_inplace(tensor, "__imul__", &mul);
-  def_inplace(tensor, "__itruediv__", &div);
-  def_inplace(tensor, "__iand__", &bitwise_and);
-  def_inplace(tensor, "__ior__", &bitwise_or);
-  def_inplace(tensor, "__ixor__", &bitwise_xor);
-  def_inplace(tensor, "__ilshift__", &bitwise_left_shift);
-  def_inplace(tensor, "__irshift__", &bitwise_right_shift);
-  def_inplace(tensor, "__ifloordiv__", &floor_divide);
-  def_inplace(tensor, "__imod__", &remainder);
-  def_inplace(tensor, "__ipow__", &pow);
-  def_inplace(tensor, "__imatmul__", &matmul);
-  tensor.def("__pow__", &power_operator, nb::is_operator());
-  tensor.def(
-      "__rpow__",
-      [](const Tensor& self, nb::handle base) -> nb::object {
-        if (!is_operand(base)) return not_implemented();
-        return nb::cast(pow(operand_from(base, "pow"), self));
-      },
-      nb::is_operator());
   tensor.def("__neg__", [](const Tensor& x) { return neg(x); });
   tensor.def("__pos__", [](const Tensor& x) { return x; });
   tensor.def("__abs__", [](const Tensor& x) { return abs(x); });

@@ -21,13 +21,6 @@ WITHOUT_ARGUMENTS = {
     "dict": "builtins.dict[typing.Any, typing.Any]",
     "tuple": "builtins.tuple[typing.Any, ...]",
 }
-BINARY_OPERATORS = {
-    f"__{name}__"
-    for name in (
-        *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod"),
-        *("and", "or", "xor", "lshift", "rshift"),
-    )
-}
 # By name, for functions of the module and methods of Tensor that would return `object`.
 RETURNS = {
     "dtype": "dtype",
@@ -71,15 +64,10 @@ def is_in_place_name(name: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
-def is_in_place_operator(node: ast.FunctionDef) -> bool:
-    """Whether a method is `__iadd__` or one of its kind, which must take what `__add__` takes."""
-    return node.name.startswith("__i") and f"__{node.name[3:]}" in BINARY_OPERATORS
-
-
 def is_slot(node: ast.FunctionDef) -> bool:
     """Whether a method is a binary operator of the type itself, which shows no signature."""
     names = [parameter.arg for parameter in node.args.posonlyargs]
-    return node.name.startswith("__") and names == ["self", "value"]
+    return node.name.startswith("__") and names[:2] == ["self", "value"]
 
 
 class Stub(ast.NodeTransformer):
@@ -99,7 +87,7 @@ class Stub(ast.NodeTransformer):
             node.args.vararg.annotation = expression("typing.Any")
         if node.args.kwarg is not None and node.args.kwarg.annotation is None:
             node.args.kwarg.annotation = expression("typing.Any")
-        if is_slot(node) or is_in_place_operator(node):
+        if is_slot(node):
             parameters[1].annotation = expression("typing.Any")
             node.returns = expression("Tensor")
             return node

@@ -115,8 +115,8 @@ void bind_networks(nb::module_& m) {
       "layer_norm",
       [](const Tensor& input, nb::handle normalized_shape, std::optional<Tensor> weight,
          std::optional<Tensor> bias, double eps) {
-        return layer_norm(input, extents_from(normalized_shape), weight.value_or(Tensor()),
-                          bias.value_or(Tensor()), eps);
+        return layer_norm(input, extents_from("layer_norm", normalized_shape),
+                          weight.value_or(Tensor()), bias.value_or(Tensor()), eps);
       },
       nb::arg("input"), nb::arg("normalized_shape"), nb::arg("weight") = nb::none(),
       nb::arg("bias") = nb::none(), nb::arg("eps") = 1e-5,
@@ -124,7 +124,7 @@ void bind_networks(nb::module_& m) {
   m.def(
       "normalize",
       [](const Tensor& input, nb::handle dim, double eps) {
-        return normalize(input, extents_from(dim), eps);
+        return normalize(input, extents_from("normalize", dim), eps);
       },
       nb::arg("input"), nb::arg("dim"), nb::arg("eps") = 1e-5,
       "(x - mean) / sqrt(variance + eps) over axes, with the biased variance.");

@@ -63,6 +63,25 @@ nb::list list_of(const std::vector<Entry>& entries) {
   return list;
 }
 
+/// "output" and the positions of sources.
+nb::set set_of(const graph::GradientReads& reads, std::size_t sources) {
+  nb::set set;
+  if (reads.output) set.add("output");
+  for (std::size_t i = 0; i < sources; ++i) {
+    if (reads.operand(i)) set.add(i);
+  }
+  return set;
+}
+
+nb::list gradient_reads_of(const std::vector<Tensor>& tensors) {
+  nb::list list;
+  for (const RuleReads& reads : gradient_reads(tensors)) {
+    list.append(nb::make_tuple(reads.op, set_of(reads.declared, reads.sources),
+                               set_of(reads.found, reads.sources)));
+  }
+  return list;
+}
+
 }  // namespace
 
 void bind_plan(nb::module_& m) {
@@ -93,6 +112,11 @@ void bind_plan(nb::module_& m) {
       nb::sig("def _describe(tensors: collections.abc.Sequence[Tensor]) -> "
               "builtins.dict[str, typing.Any]"),
       "The graph below some tensors, and its plan, as dictionaries.");
+  m.def("_gradient_reads", &gradient_reads_of, nb::arg("tensors"),
+        nb::sig("def _gradient_reads(tensors: collections.abc.Sequence[Tensor]) -> "
+                "builtins.list[tuple[str, builtins.set[str | int], builtins.set[str | int]]]"),
+        "For tests: of each operator below some tensors its name, what its gradient rule is said "
+        "to read, and what it reads.");
 }
 
 }  // namespace vkml::python

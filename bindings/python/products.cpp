@@ -73,8 +73,8 @@ void bind_products_of(nb::module_& m, nb::class_<Tensor>& tensor) {
         Extents axes_a, axes_b;
         if (nb::isinstance<nb::sequence>(dims)) {
           const nb::object first = dims[0], second = dims[1];
-          axes_a = extents_from(nb::handle(first));
-          axes_b = extents_from(nb::handle(second));
+          axes_a = extents_from("tensordot", nb::handle(first));
+          axes_b = extents_from("tensordot", nb::handle(second));
         } else {
           const auto count = nb::cast<std::int64_t>(dims);
           for (std::int64_t i = 0; i < count; ++i) {

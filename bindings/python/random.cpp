@@ -20,8 +20,8 @@ void def_draw(nb::module_& m, const char* name, Draw draw, const char* first, do
               const char* second, double second_value, const char* documentation) {
   m.def(
       name,
-      [draw](nb::handle size, double a, double b, nb::handle dtype, nb::handle device) {
-        return draw(extents_from(size), a, b, float_or(dtype), device_from(device));
+      [draw, name](nb::handle size, double a, double b, nb::handle dtype, nb::handle device) {
+        return draw(extents_from(name, size), a, b, float_or(dtype), device_from(device));
       },
       nb::arg("size"), nb::arg(first) = first_value, nb::arg(second) = second_value, nb::kw_only(),
       nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), documentation);
@@ -50,8 +50,8 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
       "normal",
       [](nb::handle mean, nb::handle std, nb::handle size, nb::handle dtype, nb::handle device) {
         if (!size.is_none()) {
-          return random::normal(extents_from(size), nb::cast<double>(mean), nb::cast<double>(std),
-                                float_or(dtype), device_from(device));
+          return random::normal(extents_from("normal", size), nb::cast<double>(mean),
+                                nb::cast<double>(std), float_or(dtype), device_from(device));
         }
         const Tensor centre = operand_from(mean, "normal");
         const Tensor scale = operand_from(std, "normal");
@@ -66,8 +66,8 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
       "truncated_normal",
       [](nb::handle size, double mean, double std, double low, double high, nb::handle dtype,
          nb::handle device) {
-        return random::truncated_normal(extents_from(size), mean, std, low, high, float_or(dtype),
-                                        device_from(device));
+        return random::truncated_normal(extents_from("truncated_normal", size), mean, std, low,
+                                        high, float_or(dtype), device_from(device));
       },
       nb::arg("size"), nb::arg("mean") = 0.0, nb::arg("std") = 1.0, nb::arg("low") = -2.0,
       nb::arg("high") = 2.0, nb::kw_only(), nb::arg("dtype") = nb::none(),
@@ -75,7 +75,8 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
   m.def(
       "exponential",
       [](nb::handle size, double lambd, nb::handle dtype, nb::handle device) {
-        return random::exponential(extents_from(size), lambd, float_or(dtype), device_from(device));
+        return random::exponential(extents_from("exponential", size), lambd, float_or(dtype),
+                                   device_from(device));
       },
       nb::arg("size"), nb::arg("lambd") = 1.0, nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), "Exponential with a rate: density lambd * exp(-lambd * x).");

@@ -107,23 +107,31 @@ void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
 
 void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
   m.def(
-      "reshape", [](const Tensor& x, nb::handle shape) { return reshape(x, extents_from(shape)); },
+      "reshape",
+      [](const Tensor& x, nb::handle shape) { return reshape(x, extents_from("reshape", shape)); },
       nb::arg("input"), nb::arg("shape"),
       "Other extents; a view where strides allow, else a copy.");
   tensor.def(
       "reshape",
-      [](const Tensor& x, const nb::args& shape) { return reshape(x, extents_from(shape)); },
+      [](const Tensor& x, const nb::args& shape) {
+        return reshape(x, extents_from("reshape", shape));
+      },
       "Other extents; a view where strides allow, else a copy.");
   tensor.def(
       "view",
-      [](const Tensor& x, const nb::args& shape) { return reshape(x, extents_from(shape)); },
+      [](const Tensor& x, const nb::args& shape) {
+        return reshape(x, extents_from("reshape", shape));
+      },
       "reshape under PyTorch's other name.");
   m.def(
-      "permute", [](const Tensor& x, nb::handle dims) { return permute(x, extents_from(dims)); },
+      "permute",
+      [](const Tensor& x, nb::handle dims) { return permute(x, extents_from("permute", dims)); },
       nb::arg("input"), nb::arg("dims"), "Axes in another order; a view.");
   tensor.def(
       "permute",
-      [](const Tensor& x, const nb::args& dims) { return permute(x, extents_from(dims)); },
+      [](const Tensor& x, const nb::args& dims) {
+        return permute(x, extents_from("permute", dims));
+      },
       "Axes in another order; a view.");
   def_both(m, tensor, "transpose", &transpose, nb::arg("dim0"), nb::arg("dim1"),
            "Two axes exchanged; a view.");
@@ -154,12 +162,14 @@ void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
            "Merges axes.");
   def_both(
       m, tensor, "broadcast_to",
-      [](const Tensor& x, nb::handle shape) { return broadcast_to(x, extents_from(shape)); },
+      [](const Tensor& x, nb::handle shape) {
+        return broadcast_to(x, extents_from("broadcast_to", shape));
+      },
       nb::arg("shape"), "Repeats along axes of extent 1, without memory; a view.");
   tensor.def(
       "expand",
       [](const Tensor& x, const nb::args& sizes) {
-        Extents extents = extents_from(sizes);
+        Extents extents = extents_from("expand", sizes);
         const auto added = static_cast<std::int64_t>(extents.size()) - x.rank();
         for (std::size_t i = 0; i < extents.size(); ++i) {
           const auto axis = static_cast<std::int64_t>(i) - added;
@@ -219,7 +229,7 @@ void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
           return nb::tuple(parts);
         }
         std::int64_t start = 0;
-        for (const std::int64_t size : extents_from(sizes)) {
+        for (const std::int64_t size : extents_from("split", sizes)) {
           parts.append(slice(x, dim, start, start + size));
           start += size;
         }
@@ -249,7 +259,7 @@ void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
   m.def(
       "pad",
       [](const Tensor& x, nb::handle pad_sizes, const std::string& mode, double value) {
-        const Extents flat = extents_from(pad_sizes);
+        const Extents flat = extents_from("pad", pad_sizes);
         if (flat.size() % 2 != 0 || flat.size() / 2 > static_cast<std::size_t>(x.rank())) {
           throw ArgumentError("[pad] needs a pair for each of the last axes, at most " +
                               std::to_string(x.rank()));

@@ -22,7 +22,7 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "_placeholder",
       [](nb::handle shape, nb::handle dtype, Device device, bool requires_grad) {
-        return placeholder(extents_from(shape), dtype_from(dtype), device, requires_grad);
+        return placeholder(extents_from("vmap", shape), dtype_from(dtype), device, requires_grad);
       },
       nb::arg("shape"), nb::arg("dtype"), nb::arg("device"), nb::arg("requires_grad"),
       "Stands for one example while a function is recorded.");

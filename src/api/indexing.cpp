@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "indexing.h"
 #include "record_tensor.h"
 #include "slot.h"
 #include "vkml/api/context.h"
@@ -38,7 +39,7 @@ Value apply_index(const char* op, const Value& x, const Index& index) {
   int out_axis = 0;
   for (const IndexPart& part : index) {
     if (const auto* position = std::get_if<std::int64_t>(&part)) {
-      result = graph::select_index(result, axis, *position);
+      result = graph::select_index(op, result, axis, *position);
     } else if (const auto* slice = std::get_if<IndexSlice>(&part)) {
       result = graph::slice(result, axis++, slice->start, slice->stop, slice->step);
       ++out_axis;
@@ -75,10 +76,12 @@ Value without_leading_ones(Value value, int rank) {
 
 }  // namespace
 
-Tensor Tensor::index(const Index& index) const {
-  const Value x = value();
-  return record_view(apply_index("getitem", x, index), *this, x);
+Tensor index_as(const char* op, const Tensor& tensor, const Index& index) {
+  const Value x = tensor.value();
+  return record_view(apply_index(op, x, index), tensor, x);
 }
+
+Tensor Tensor::index(const Index& index) const { return index_as("getitem", *this, index); }
 
 // Written as through a view: x[index] is one.
 void Tensor::index_put_(const Index& index, const Tensor& given) {

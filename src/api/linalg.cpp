@@ -113,7 +113,7 @@ void inverse_rule(const Value& output, const Value& gradient, std::span<Value> g
   const Value y = mT(output);
   gradients[1] = -product(product(y, gradient), y);
 }
-constexpr graph::OpInfo kInverse{"inv", graph::Family::kCustom, 0, &inverse_rule};
+constexpr graph::OpInfo kInverse{"inv", graph::Family::kCustom, 0, &inverse_rule, {.output = true}};
 
 void determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(1));
@@ -121,15 +121,16 @@ void determinant_rule(const Value& output, const Value& gradient, std::span<Valu
   const Value scale = gradient * output;
   gradients[1] = graph::unsqueeze(graph::unsqueeze(scale, -1), -1) * adjoint;
 }
-constexpr graph::OpInfo kDeterminant{"det", graph::Family::kCustom, 0, &determinant_rule};
+constexpr graph::OpInfo kDeterminant{
+    "det", graph::Family::kCustom, 0, &determinant_rule, {.operands = 0b10, .output = true}};
 
 void log_determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(1));
   const Value adjoint = mT(inverse(Tensor(a)).value());
   gradients[1] = graph::unsqueeze(graph::unsqueeze(gradient, -1), -1) * adjoint;
 }
-constexpr graph::OpInfo kLogDeterminant{"slogdet", graph::Family::kCustom, 0,
-                                        &log_determinant_rule};
+constexpr graph::OpInfo kLogDeterminant{
+    "slogdet", graph::Family::kCustom, 0, &log_determinant_rule, {.operands = 0b10}};
 
 void solve_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(1));
@@ -137,7 +138,8 @@ void solve_rule(const Value& output, const Value& gradient, std::span<Value> gra
   gradients[1] = -product(b, mT(output));
   gradients[2] = b;
 }
-constexpr graph::OpInfo kSolve{"solve", graph::Family::kCustom, 0, &solve_rule};
+constexpr graph::OpInfo kSolve{
+    "solve", graph::Family::kCustom, 0, &solve_rule, {.operands = 0b10, .output = true}};
 
 // attributes: upper, unit.
 void solve_triangular_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
@@ -149,8 +151,11 @@ void solve_triangular_rule(const Value& output, const Value& gradient, std::span
   gradients[1] = graph::triangle(-product(b, mT(output)), offset, upper);
   gradients[2] = b;
 }
-constexpr graph::OpInfo kSolveTriangular{"solve_triangular", graph::Family::kCustom, 0,
-                                         &solve_triangular_rule};
+constexpr graph::OpInfo kSolveTriangular{"solve_triangular",
+                                         graph::Family::kCustom,
+                                         0,
+                                         &solve_triangular_rule,
+                                         {.operands = 0b10, .output = true}};
 
 /// The lower triangle with half of the diagonal.
 Value half_lower(const Value& x) {
@@ -163,7 +168,8 @@ void cholesky_rule(const Value& output, const Value& gradient, std::span<Value> 
   const Value whole = product(product(mT(y), inner), y);
   gradients[1] = (whole + mT(whole)) * 0.5;
 }
-constexpr graph::OpInfo kCholesky{"cholesky", graph::Family::kCustom, 0, &cholesky_rule};
+constexpr graph::OpInfo kCholesky{
+    "cholesky", graph::Family::kCustom, 0, &cholesky_rule, {.output = true}};
 
 // output: q, r.
 void qr_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
@@ -185,7 +191,7 @@ void qr_rule(const Value& output, const Value& gradient, std::span<Value> gradie
   const Value right = mT(inverse(Tensor(r)).value());
   gradients[1] = product(gq + product(q, symmetric), right);
 }
-constexpr graph::OpInfo kQr{"qr", graph::Family::kCustom, 0, &qr_rule};
+constexpr graph::OpInfo kQr{"qr", graph::Family::kCustom, 0, &qr_rule, {.output = true}};
 
 void complement_rule(const Value& output, const Value&, std::span<Value>) {
   throw AutogradError(
@@ -210,7 +216,7 @@ void eigh_rule(const Value& output, const Value& gradient, std::span<Value> grad
   const Value whole = product(product(v, middle), mT(v));
   gradients[1] = (whole + mT(whole)) * 0.5;
 }
-constexpr graph::OpInfo kEigh{"eigh", graph::Family::kCustom, 0, &eigh_rule};
+constexpr graph::OpInfo kEigh{"eigh", graph::Family::kCustom, 0, &eigh_rule, {.output = true}};
 
 // output: u, singular values, v^T.
 void svd_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
@@ -241,7 +247,7 @@ void svd_rule(const Value& output, const Value& gradient, std::span<Value> gradi
   if (n > k) whole = whole + product(u / row, mT(gv - product(v, of_v)));
   gradients[1] = whole;
 }
-constexpr graph::OpInfo kSvd{"svd", graph::Family::kCustom, 0, &svd_rule};
+constexpr graph::OpInfo kSvd{"svd", graph::Family::kCustom, 0, &svd_rule, {.output = true}};
 
 Value with_rule(const graph::OpInfo& op, const Value& value, std::initializer_list<Value> inputs,
                 const graph::Attributes& attributes = {}) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "indexing.h"
 #include "record_tensor.h"
 #include "vkml/api/structure.h"
 #include "vkml/ops/composites.h"
@@ -17,7 +18,15 @@ namespace {
 
 using graph::Value;
 
-constexpr graph::OpInfo kIndexCheck{"getitem", graph::Family::kCheck, 0, nullptr};
+/// The checks of positions, in the names of the operators that take them; errors of shapes and
+/// dtypes carry the same names.
+constexpr graph::OpInfo check_of(const char* name) {
+  return {name, graph::Family::kCheck, 0, nullptr};
+}
+constexpr graph::OpInfo kGet = check_of("getitem");
+constexpr graph::OpInfo kSet = check_of("setitem");
+constexpr graph::OpInfo kPut = check_of("index_put");
+constexpr graph::OpInfo kMaskedScatter = check_of("masked_scatter");
 
 Extents extents_of(const Value& x) {
   return Extents(x.shape().extents().begin(), x.shape().extents().end());
@@ -57,7 +66,8 @@ std::vector<Value> unravelled(const Value& positions, const Extents& extents) {
 bool is_mask(const Tensor& index) { return index.is_defined() && index.dtype() == DType::kBool; }
 
 /// Masks become the coordinates of their true elements.
-std::vector<Value> without_masks(const Tensor& x, std::span<const Tensor> indices) {
+std::vector<Value> without_masks(const graph::OpInfo& op, const Tensor& x,
+                                 std::span<const Tensor> indices) {
   std::vector<Value> result;
   for (const Tensor& index : indices) {
     if (!is_mask(index)) {
@@ -67,9 +77,9 @@ std::vector<Value> without_masks(const Tensor& x, std::span<const Tensor> indice
     const auto first = static_cast<int>(result.size());
     for (int axis = 0; axis < index.rank(); ++axis) {
       if (first + axis < x.rank() && x.shape()[first + axis] == index.shape()[axis]) continue;
-      throw IndexError(
-          fmt::format("[getitem] a mask of shape {} does not match shape {} from axis {}",
-                      index.shape().to_string(), x.shape().to_string(), first));
+      throw IndexError(fmt::format("[{}] a mask of shape {} does not match shape {} from axis {}",
+                                   op.name, index.shape().to_string(), x.shape().to_string(),
+                                   first));
     }
     for (const Value& coordinate : unravelled(true_positions(index), extents_of(index.value()))) {
       result.push_back(coordinate);
@@ -80,10 +90,10 @@ std::vector<Value> without_masks(const Tensor& x, std::span<const Tensor> indice
 
 /// An index with negative positions counted from the end, checked on the device. What lies before
 /// the start stays as it is, so that the error names the index as it was given.
-Value resolved(const Value& index, std::int64_t extent) {
+Value resolved(const graph::OpInfo& op, const Value& index, std::int64_t extent) {
   const bool is_integer = !is_floating(index.dtype()) && index.dtype() != DType::kBool;
   if (!is_integer) {
-    throw DTypeError(fmt::format("[getitem] the indices are {}; use int32, int64 or bool",
+    throw DTypeError(fmt::format("[{}] the indices are {}; use int32, int64 or bool", op.name,
                                  name_of(index.dtype())));
   }
   const Value wide = index.dtype() == DType::kU8 ? graph::cast(index, DType::kI32) : index;
@@ -92,7 +102,7 @@ Value resolved(const Value& index, std::int64_t extent) {
   const Value is_from_end = graph::logical_and(graph::lt(wide, zero), graph::ge(wide, lowest));
   const Value from_start =
       graph::where(is_from_end, wide + graph::weak_scalar(extent, index.device()), wide);
-  return graph::check_range(kIndexCheck, from_start, extent, extent == 0 ? -1 : 0);
+  return graph::check_range(op, from_start, extent, extent == 0 ? -1 : 0);
 }
 
 /// How several indices on x become one on its merged axes.
@@ -113,17 +123,19 @@ struct MergedIndex {
   }
 };
 
-MergedIndex merge(const Value& x, const std::vector<Value>& indices) {
+MergedIndex merge(const graph::OpInfo& op, const Value& x, const std::vector<Value>& indices) {
   if (static_cast<int>(indices.size()) > x.rank()) {
     throw IndexError(
-        fmt::format("[getitem] {} indices for a tensor of rank {}", indices.size(), x.rank()));
+        fmt::format("[{}] {} indices for a tensor of rank {}", op.name, indices.size(), x.rank()));
   }
   std::vector<int> indexed, others;
   for (int axis = 0; axis < x.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
     (i < indices.size() && indices[i] ? indexed : others).push_back(axis);
   }
-  if (indexed.empty()) throw IndexError("[getitem] needs at least one index tensor");
+  if (indexed.empty()) {
+    throw IndexError(fmt::format("[{}] needs at least one index tensor", op.name));
+  }
   const bool adjacent = indexed.back() - indexed.front() + 1 == static_cast<int>(indexed.size());
   MergedIndex result;
   for (const int axis : others) {
@@ -143,11 +155,11 @@ MergedIndex merge(const Value& x, const std::vector<Value>& indices) {
     const Value& given = indices[static_cast<std::size_t>(axis)];
     if (given.device() != x.device()) {
       throw DeviceError(
-          fmt::format("[getitem] the tensor is on {}, an index on {}. Move one: "
+          fmt::format("[{}] the tensor is on {}, an index on {}. Move one: "
                       "vkml.tensor(t.numpy(), device=...)",
-                      to_string(x.device()), to_string(given.device())));
+                      op.name, to_string(x.device()), to_string(given.device())));
     }
-    const Value own = resolved(given, extent);
+    const Value own = resolved(op, given, extent);
     result.index = result.index ? result.index * graph::weak_scalar(extent, x.device()) + own : own;
     result.merged *= extent;
   }
@@ -164,22 +176,25 @@ Value merged_axes(const Value& x, const MergedIndex& by) {
 }
 
 /// Values as the result's elements; leading axes of 1 may be more than it has.
-Value broadcast_values(const Value& values, const Extents& extents, DType dtype) {
-  Value result = graph::cast_operand("setitem", values, dtype);
+Value broadcast_values(const char* op, const Value& values, const Extents& extents, DType dtype) {
+  Value result = graph::cast_operand(op, values, dtype);
   while (result.rank() > static_cast<int>(extents.size()) && result.shape()[0] == 1) {
     result = graph::squeeze(result, 0);
   }
   return graph::broadcast_to(result, extents);
 }
 
-Value put(const Value& x, const std::vector<Value>& indices, const Value& values, bool accumulate) {
-  const MergedIndex by = merge(x, indices);
+Value put(const graph::OpInfo& op, const Tensor& tensor, std::span<const Tensor> indices,
+          const Value& values, bool accumulate) {
+  const Value x = tensor.value();
+  const MergedIndex by = merge(op, x, without_masks(op, tensor, indices));
   const std::int64_t outer = product(by.before);
   const std::int64_t inner = product(by.after);
   const std::int64_t count = product(by.index_extents);
   const Extents lines{outer, count, inner};
   const Value source = graph::reshape(
-      broadcast_values(on_device(values, x.device()), by.result_extents(), x.dtype()), lines);
+      broadcast_values(op.name, on_device(values, x.device()), by.result_extents(), x.dtype()),
+      lines);
   const Value index = graph::broadcast_to(graph::reshape(by.index, Extents{1, count, 1}), lines);
   const Value base = graph::reshape(merged_axes(x, by), Extents{outer, by.merged, inner});
   const Value written = graph::scatter(base, 1, index, source,
@@ -198,7 +213,7 @@ struct SplitIndex {
   std::vector<Tensor> tensors;
 };
 
-SplitIndex split_index(const Tensor& x, const std::vector<AdvancedPart>& parts) {
+SplitIndex split_index(const char* op, const Tensor& x, const std::vector<AdvancedPart>& parts) {
   std::int64_t consumed = 0;
   for (const AdvancedPart& part : parts) {
     if (const auto* tensor = std::get_if<Tensor>(&part)) {
@@ -212,7 +227,7 @@ SplitIndex split_index(const Tensor& x, const std::vector<AdvancedPart>& parts) 
   }
   if (consumed > x.rank()) {
     throw IndexError(
-        fmt::format("[getitem] {} indices for a tensor of rank {}", consumed, x.rank()));
+        fmt::format("[{}] {} indices for a tensor of rank {}", op, consumed, x.rank()));
   }
   SplitIndex result;
   const auto skip = [&](std::int64_t axes) {
@@ -288,16 +303,23 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
         fmt::format("[masked_scatter] the mask is {}, not bool", name_of(mask.dtype())));
   }
   const Extents extents = extents_of(x.value());
+  if (x.numel() == 0) return x;
   const Tensor flat = reshape(broadcast_to(mask, extents), {x.numel()});
-  if (x.numel() == 0 || source.numel() == 0) return x;
-  const Tensor place = where(flat, cumsum(flat, 0) - Tensor(1), Tensor(0));
-  const Tensor values = take(reshape(to(source, x.dtype()), {source.numel()}), place, 0);
+  if (source.numel() == 0) {
+    if (any(flat).item() == 0) return reshape(x, extents);
+    throw IndexError("[masked_scatter] the source has no elements, the mask is true somewhere");
+  }
+  const Tensor number = where(flat, cumsum(flat, 0) - Tensor(1), Tensor(-1));
+  const Value place = graph::check_range(kMaskedScatter, number.value(), source.numel(), -1);
+  // Where nothing is to be taken the place is -1, and any number will do.
+  const Tensor line = reshape(to(source, x.dtype()), {source.numel()});
+  const Tensor values = take(line, maximum(record(place), Tensor(0)), 0);
   return reshape(where(flat, values, reshape(x, {x.numel()})), extents);
 }
 
 Tensor index_by(const Tensor& x, std::span<const Tensor> indices) {
   const Value value = x.value();
-  const MergedIndex by = merge(value, without_masks(x, indices));
+  const MergedIndex by = merge(kGet, value, without_masks(kGet, x, indices));
   return record(graph::take(merged_axes(value, by), by.single ? by.single : by.index,
                             static_cast<std::int64_t>(by.before.size()),
                             graph::TakeName::kGetItem));
@@ -305,17 +327,17 @@ Tensor index_by(const Tensor& x, std::span<const Tensor> indices) {
 
 Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values,
                  bool accumulate) {
-  return record(put(x.value(), without_masks(x, indices), values.value(), accumulate));
+  return record(put(kPut, x, indices, values.value(), accumulate));
 }
 
 Tensor get_advanced(const Tensor& x, const std::vector<AdvancedPart>& index) {
-  const SplitIndex split = split_index(x, index);
+  const SplitIndex split = split_index(kGet.name, x, index);
   return index_by(split.is_whole ? x : x.index(split.basic), split.tensors);
 }
 
 void set_advanced(Tensor& x, const std::vector<AdvancedPart>& index, const Tensor& value) {
-  const SplitIndex split = split_index(x, index);
-  const Tensor window = split.is_whole ? x : x.index(split.basic);
+  const SplitIndex split = split_index(kSet.name, x, index);
+  const Tensor window = split.is_whole ? x : index_as(kSet.name, x, split.basic);
   std::vector<std::size_t> used;
   for (std::size_t i = 0; i < split.tensors.size(); ++i) {
     if (split.tensors[i].is_defined()) used.push_back(i);
@@ -323,7 +345,7 @@ void set_advanced(Tensor& x, const std::vector<AdvancedPart>& index, const Tenso
   const bool fills_mask = used.size() == 1 && is_mask(split.tensors[used[0]]) && value.numel() == 1;
   const Tensor updated =
       fills_mask ? replaced_where(window, split.tensors[used[0]], static_cast<int>(used[0]), value)
-                 : index_put(window, split.tensors, value);
+                 : record(put(kSet, window, split.tensors, value.value(), false));
   if (split.is_whole) {
     x.update_(updated);
   } else {

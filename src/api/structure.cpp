@@ -102,7 +102,8 @@ std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis) {
   const int along = normalize_axis("unbind", axis, x.rank());
   std::vector<Tensor> parts;
   for (std::int64_t i = 0; i < x.shape()[along]; ++i) {
-    parts.push_back(view_of(x, [&](const Value& v) { return graph::select_index(v, along, i); }));
+    parts.push_back(
+        view_of(x, [&](const Value& v) { return graph::select_index("unbind", v, along, i); }));
   }
   return parts;
 }

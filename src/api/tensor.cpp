@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "call_recorder.h"
 #include "realize.h"
@@ -331,18 +332,31 @@ Tensor Tensor::operator-() const { return neg(*this); }
 Tensor& Tensor::operator+=(const Tensor& other) { return update_(add(*this, other)); }
 Tensor& Tensor::operator-=(const Tensor& other) { return update_(sub(*this, other)); }
 Tensor& Tensor::operator*=(const Tensor& other) { return update_(mul(*this, other)); }
-Tensor& Tensor::operator/=(const Tensor& other) { return update_(div(*this, other)); }
+Tensor& Tensor::operator/=(const Tensor& other) { return update_(*this / other); }
 
 Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+
+namespace {
+
+/// The number that a tensor was made from, where it is the same in every run of a recorded step.
+std::optional<double> constant_number(const Value& x) {
+  const bool is_number = x->family() == graph::Family::kScalar && x->is_weak();
+  if (!is_number || graph::origin_of(*x.node()).source != graph::NumberSource::kConstant)
+    return std::nullopt;
+  return graph::scalar_number(*x.node());
+}
+
+}  // namespace
+
 Tensor operator/(const Tensor& a, const Tensor& b) {
-  const Value divisor = b.value();
-  const bool is_number = divisor->family() == graph::Family::kScalar && divisor->is_weak();
-  // A number that changes from run to run has no reciprocal to be recorded.
-  if (!is_number || graph::origin_of(*divisor.node()).source != graph::NumberSource::kConstant)
-    return div(a, b);
-  return record(a.value() / graph::scalar_number(*divisor.node()));
+  const std::optional<double> divisor = constant_number(b.value());
+  return divisor ? record(a.value() / *divisor) : div(a, b);
+}
+
+Tensor power(const Tensor& a, const Tensor& b) {
+  return is_floating(a.dtype()) && constant_number(b.value()) == 2.0 ? square(a) : pow(a, b);
 }
 
 namespace {

@@ -131,80 +131,11 @@ void add_rows(OpRegistry& registry) {
   }
 }
 
-void add_structural_families(OpRegistry& registry) {
-  const auto unary = [&](const char* name, Value (*function)(const Value&)) {
-    add_operator(registry, name, 1, [function](Inputs inputs) { return function(inputs[0]); });
-  };
-  using Reduction = Value (*)(const Value&, graph::Axes, bool);
-  const auto reduction = [&](const char* name, Reduction function) {
-    add_operator(registry, name, 1,
-                 [function](Inputs inputs) { return function(inputs[0], {}, false); });
-  };
-  const auto last_axis = [&](const char* name, Value (*function)(const Value&, std::int64_t)) {
-    add_operator(registry, name, 1, [function](Inputs inputs) { return function(inputs[0], -1); });
-  };
-  for (const auto& [name, function] :
-       std::initializer_list<std::pair<const char*, Reduction>>{{"sum", &graph::sum},
-                                                                {"mean", &graph::mean},
-                                                                {"prod", &graph::prod},
-                                                                {"max", &graph::max},
-                                                                {"min", &graph::min},
-                                                                {"argmax", &graph::argmax},
-                                                                {"argmin", &graph::argmin},
-                                                                {"any", &graph::any},
-                                                                {"all", &graph::all},
-                                                                {"logsumexp", &graph::logsumexp}}) {
-    reduction(name, function);
-  }
-  last_axis("softmax", &graph::softmax);
-  last_axis("log_softmax", &graph::log_softmax);
-  last_axis("cumsum", &graph::cumsum);
-  last_axis("cumprod", &graph::cumprod);
-  last_axis("logcumsumexp", &graph::logcumsumexp);
-  unary("contiguous", &graph::contiguous);
-  unary("detach", &graph::detach);
-  add_operator(registry, "var", 1,
-               [](Inputs inputs) { return graph::variance(inputs[0], {}, false, 1); });
-  add_operator(registry, "matmul", 2,
-               [](Inputs inputs) { return graph::matmul(inputs[0], inputs[1]); });
-  add_operator(registry, "conv2d", 2,
-               [](Inputs inputs) { return graph::conv2d(inputs[0], inputs[1], {}); });
-  add_operator(registry, "max_pool2d", 1,
-               [](Inputs inputs) { return graph::max_pool2d(inputs[0], {}); });
-  add_operator(registry, "avg_pool2d", 1,
-               [](Inputs inputs) { return graph::avg_pool2d(inputs[0], {}); });
-  add_operator(registry, "concat", kAnyArity,
-               [](Inputs inputs) { return graph::concat(inputs, 0); });
-  add_operator(registry, "std", 1,
-               [](Inputs inputs) { return graph::standard_deviation(inputs[0], {}, false, 1); });
-  add_operator(registry, "norm", 1,
-               [](Inputs inputs) { return graph::norm(inputs[0], 2, {}, false); });
-  add_operator(registry, "tril", 1,
-               [](Inputs inputs) { return graph::triangle(inputs[0], 0, false); });
-  add_operator(registry, "triu", 1,
-               [](Inputs inputs) { return graph::triangle(inputs[0], 0, true); });
-  add_operator(registry, "dot", 2, [](Inputs inputs) { return graph::dot(inputs[0], inputs[1]); });
-  add_operator(registry, "outer", 2,
-               [](Inputs inputs) { return graph::outer(inputs[0], inputs[1]); });
-  add_operator(registry, "argsort", 1,
-               [](Inputs inputs) { return graph::argsort(inputs[0], -1, false); });
-  add_operator(registry, "searchsorted", 2,
-               [](Inputs inputs) { return graph::search_sorted(inputs[0], inputs[1], false); });
-  add_operator(registry, "linear_recurrence", 2,
-               [](Inputs inputs) { return graph::linear_recurrence(inputs[0], inputs[1], -1); });
-  add_operator(registry, "take", 2,
-               [](Inputs inputs) { return graph::take(inputs[0], inputs[1], 0); });
-  // What has no defaults can be recorded, not applied.
-  for (const char* name :
-       {"reshape",      "permute",      "transpose",    "squeeze",       "unsqueeze",
-        "flatten",      "broadcast_to", "slice",        "getitem",       "pad",
-        "cast",         "stack",        "gather",       "scatter_add",   "embedding",
-        "dropout",      "normalize",    "layer_norm",   "cross_entropy", "scatter",
-        "scatter_prod", "scatter_amax", "scatter_amin", "index_select",  "cummax",
-        "cummin",       "one_hot",      "flip",         "roll",          "einsum",
-        "tensordot"}) {
-    add_operator(registry, name, kAnyArity, nullptr);
-  }
+void add_others(OpRegistry& registry) {
+#define VKML_OPERATOR(name, inputs, ...) \
+  add_operator(registry, #name, inputs, [](Inputs x) { return __VA_ARGS__; });
+#define VKML_PARAMETRIC_OPERATOR(name) add_operator(registry, #name, kAnyArity, nullptr);
+#include "vkml/ops/operators.def.h"
 }
 
 }  // namespace
@@ -218,7 +149,7 @@ const std::shared_ptr<OpRegistry>& default_registry() {
   static const auto* registry = [] {
     auto filled = std::make_shared<OpRegistry>();
     add_rows(*filled);
-    add_structural_families(*filled);
+    add_others(*filled);
     return new std::shared_ptr<OpRegistry>(std::move(filled));
   }();
   return *registry;

@@ -91,7 +91,7 @@ PlanDescription describe(std::span<const NodePtr> roots) {
   const Schedule schedule = make_schedule(pending, true);
   check_schedule(schedule, description.device, backend);
   description.is_cached = state.cache.contains(make_key(schedule));
-  Lowered lowered = lower(schedule, fuse(schedule, fusion_enabled()));
+  Lowered lowered = lower(schedule, fuse(schedule, fusion_options(backend)));
   description.plan = finish_plan(std::move(lowered.graph), backend);
   const auto of_step = [&](int position) -> NodeDescription& {
     return description.nodes[static_cast<std::size_t>(index.find(schedule[position].node))];

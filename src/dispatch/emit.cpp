@@ -19,12 +19,6 @@ using ops::ScalarType;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-KernelKind kernel_kind(ops::CoreKind kind) {
-  static_assert(static_cast<int>(KernelKind::kSearchSorted) ==
-                static_cast<int>(ops::CoreKind::kSearchSorted) + 1);
-  return static_cast<KernelKind>(static_cast<int>(kind) + 1);
-}
-
 bool operator==(const Operand& a, const Operand& b) {
   return a.buffer == b.buffer && a.offset == b.offset && a.strides == b.strides &&
          a.dtype == b.dtype;
@@ -147,14 +141,12 @@ class Emitter {
     return ops::narrow(Expr(&builder_, registers[program.outputs[0]]), node.dtype());
   }
 
-  /// A place of this kernel where an index may be found bad.
+  /// A place where an index may be found bad.
   int add_site(const Node& node, std::int64_t extent) {
     if (!ops::checks_indices(node.op())) {
       throw InternalError(std::string(node.op().name) + " is not listed among what checks indices");
     }
-    const int site = context_.add_site(node.op().name, extent);
-    kernel_.sites.push_back(site);
-    return site;
+    return context_.add_site(node.op().name, extent);
   }
 
   Expr check(int position, const Node& node) {
@@ -180,32 +172,34 @@ class Emitter {
   }
 
   Expr core(int position, const Node& node) {
-    kernel_.kind = kernel_kind(static_cast<ops::CoreKind>(node.op().id));
+    kernel_.kind = ops::core_of(node.op());
     kernel_.attributes = core_attributes(node);
+    if (ops::checks_indices(kernel_.kind)) {
+      const int axis = static_cast<int>(node.attributes()[0]);
+      kernel_.core_site = add_site(node, node.source(0)->shape()[axis]);
+    }
     for (const int source : schedule_.sources_of(position)) {
       kernel_.core_inputs.push_back(core_operand(source));
     }
-    if (kernel_.kind == KernelKind::kMatmul) broadcast_batches();
+    if (kernel_.kind == ops::CoreKind::kMatmul) broadcast_batches();
     kernel_.core_type = ops::compute_type(node.dtype());
     const Expr value(&builder_, builder_.emit({Opcode::kCore, kernel_.core_type, 0, 0, 0, 0}));
     return ops::narrow(value, node.dtype());
   }
 
-  /// The node's attributes with the axis of the padded rank, and the site where indices fail.
-  graph::Attributes core_attributes(const Node& node) {
+  /// The node's attributes; an axis is that of the padded rank.
+  graph::Attributes core_attributes(const Node& node) const {
     const graph::Attributes& given = node.attributes();
-    const auto padded_axis = [&] { return given[0] + kMaxDims - node.source(0)->shape().rank(); };
-    const auto site = [&] {
-      return add_site(node, node.source(0)->shape()[static_cast<int>(given[0])]);
-    };
     switch (kernel_.kind) {
-      case KernelKind::kGather:
-        return {padded_axis(), site()};
-      case KernelKind::kScatter:
-        return {padded_axis(), site(), given[1]};
-      case KernelKind::kScan:
-      case KernelKind::kArgSort:
-        return {padded_axis(), given[1]};
+      case ops::CoreKind::kGather:
+      case ops::CoreKind::kScatter:
+      case ops::CoreKind::kScan:
+      case ops::CoreKind::kArgSort: {
+        graph::Attributes padded;
+        padded.push_back(given[0] + kMaxDims - node.source(0)->shape().rank());
+        for (const std::int64_t value : given.span().subspan(1)) padded.push_back(value);
+        return padded;
+      }
       default:
         return given;
     }

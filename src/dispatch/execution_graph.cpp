@@ -6,24 +6,16 @@
 
 namespace vkml::dispatch {
 
-const char* name_of(KernelKind kind) {
-  constexpr const char* kNames[] = {"region",
-                                    "matmul",
-                                    "conv2d",
-                                    "conv2d_input_gradient",
-                                    "conv2d_weight_gradient",
-                                    "max_pool2d",
-                                    "max_pool2d_indices",
-                                    "max_pool2d_gradient",
-                                    "avg_pool2d",
-                                    "avg_pool2d_gradient",
-                                    "gather",
-                                    "scatter",
-                                    "scan",
-                                    "argsort",
-                                    "searchsorted"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(KernelKind::kSearchSorted) + 1);
-  return kNames[static_cast<int>(kind)];
+std::vector<int> sites_of(const Kernel& kernel) {
+  std::vector<int> sites;
+  if (kernel.core_site >= 0) sites.push_back(kernel.core_site);
+  for (const ops::Instruction& instruction : kernel.program.code) {
+    if (instruction.op == ops::Opcode::kCheckIndex)
+      sites.push_back(static_cast<int>(instruction.imm));
+  }
+  std::ranges::sort(sites);
+  sites.erase(std::ranges::unique(sites).begin(), sites.end());
+  return sites;
 }
 
 std::int64_t numel(const Extents& extents) {

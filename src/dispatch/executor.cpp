@@ -29,28 +29,13 @@ using graph::Family;
 using graph::Node;
 using graph::NodePtr;
 
-std::shared_ptr<Plan> make_plan(const Schedule& schedule, PlanKey key, Backend& backend) {
-  Lowered lowered = lower(schedule, fuse(schedule, fusion_enabled()));
-  auto plan = std::make_shared<Plan>();
+std::shared_ptr<Plan> plan_of(const Schedule& schedule, PlanKey key, Backend& backend) {
+  Lowered lowered = lower(schedule, fuse(schedule, fusion_options(backend)));
+  std::shared_ptr<Plan> plan = make_plan(std::move(lowered.graph), backend);
   plan->key = std::move(key);
   plan->inputs = std::move(lowered.inputs);
   plan->results = std::move(lowered.results);
   plan->scalars = std::move(lowered.scalars);
-  plan->donors.assign(plan->results.size(), -1);
-  for (const Buffer& buffer : lowered.graph.buffers) {
-    if (buffer.kind == BufferKind::kResult) {
-      plan->donors[static_cast<std::size_t>(buffer.binding)] = buffer.donor;
-    }
-  }
-  plan->kernel_count = static_cast<std::int64_t>(lowered.graph.kernels.size());
-  for (std::size_t i = 0; i < plan->results.size(); ++i) {
-    const bool assigns = schedule[plan->results[i]].node->family() == Family::kAssign;
-    if (assigns && plan->donors[i] < 0) plan->has_fresh_assignment = true;
-  }
-  plan->may_fail = !lowered.graph.sites.empty();
-  note_reads_and_checks(lowered.graph, *plan);
-  ExecutionGraph graph = finish_plan(std::move(lowered.graph), backend);
-  plan->executable = backend.compile(std::move(graph));
   return plan;
 }
 
@@ -145,7 +130,7 @@ void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
     ++state.statistics.misses;
     // Of a hit this is known: plans are kept by device, and operators compare their operands'.
     check_schedule(schedule, device, backend);
-    plan = make_plan(schedule, std::move(key), backend);
+    plan = plan_of(schedule, std::move(key), backend);
     state.cache.insert(plan);
   }
   record_coverage(schedule, device);

@@ -18,8 +18,10 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 class Fuser {
  public:
-  Fuser(const Schedule& schedule, bool enabled)
-      : schedule_(schedule), form_(schedule), enabled_(enabled) {
+  Fuser(const Schedule& schedule, const FusionOptions& options)
+      : schedule_(schedule),
+        form_(schedule, options.max_operands),
+        is_enabled_(options.is_enabled) {
     result_.group_of.assign(at(schedule.size()), -1);
     result_.stored.assign(at(schedule.size()), false);
     result_.donated.assign(at(schedule.size()), false);
@@ -83,7 +85,8 @@ class Fuser {
       throw InternalError("a single operator does not form a kernel: " +
                           std::string(schedule_[position].node->op().name));
     }
-    if (!enabled_ || !is_program(schedule_, position) || schedule_[position].role == Role::kScalar)
+    if (!is_enabled_ || !is_program(schedule_, position) ||
+        schedule_[position].role == Role::kScalar)
       return;
     for (const int candidate : candidates) {
       if (!graph_.path_between(own, candidate)) try_merge(own, candidate);
@@ -145,7 +148,7 @@ class Fuser {
 
   const Schedule& schedule_;
   KernelForm form_;
-  bool enabled_;
+  bool is_enabled_;
   Fusion result_;
   std::vector<bool> buffered_;  // by position: an inline value that is read from memory
   std::vector<Group> groups_;
@@ -154,6 +157,8 @@ class Fuser {
 
 }  // namespace
 
-Fusion fuse(const Schedule& schedule, bool enabled) { return Fuser(schedule, enabled).run(); }
+Fusion fuse(const Schedule& schedule, const FusionOptions& options) {
+  return Fuser(schedule, options).run();
+}
 
 }  // namespace vkml::dispatch

@@ -19,6 +19,11 @@ struct Fusion {
   std::vector<bool> donated;  // by position: an assignment that overwrites the old block
 };
 
-Fusion fuse(const Schedule& schedule, bool enabled);
+struct FusionOptions {
+  bool is_enabled = true;
+  int max_operands = kMaxOperands;  // of a kernel with several operators
+};
+
+Fusion fuse(const Schedule& schedule, const FusionOptions& options);
 
 }  // namespace vkml::dispatch

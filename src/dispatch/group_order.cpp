@@ -5,7 +5,6 @@
 #include <set>
 
 #include "vkml/core/error.h"
-#include "vkml/ops/core_kind.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -43,7 +42,6 @@ class GroupOrder {
       ready.erase(ready.begin());
       finish(next);
     }
-    keep_blocks_that_a_failure_would_need();
     return std::move(order_);
   }
 
@@ -125,21 +123,6 @@ class GroupOrder {
 
   void keep_old_blocks(int group) {
     for (const int member : groups_[at(group)].members) donated_[at(member)] = false;
-  }
-
-  bool may_fail(const Group& group) const {
-    return std::ranges::any_of(group.members, [&](int member) {
-      return ops::checks_indices(schedule_[member].node->op());
-    });
-  }
-
-  void keep_blocks_that_a_failure_would_need() {
-    bool fails_later = false;
-    for (std::size_t k = order_.size(); k-- > 0;) {
-      const int group = order_[k];
-      fails_later = fails_later || may_fail(groups_[at(group)]);
-      if (fails_later) keep_old_blocks(group);
-    }
   }
 
   const Schedule& schedule_;

@@ -1,12 +1,10 @@
 #include "join.h"
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 #include <utility>
 
-#include "emit.h"
-#include "vkml/core/error.h"
+#include "old_blocks.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -32,7 +30,12 @@ class Joining {
                   std::span<const BlockId> renewed) {
     for (RecordedPart& part : parts) add(part);
     keep(kept, renewed);
-    keep_blocks_that_a_failure_would_need();
+    // Each part checks its indices before it overwrites a block, but a later part may check others.
+    keep_blocks_that_a_failure_would_need(joined_.graph);
+    for (const Buffer& buffer : joined_.graph.buffers) {
+      if (buffer.kind == BufferKind::kResult)
+        joined_.results[at(buffer.binding)].donor = buffer.donor;
+    }
     drop_unread_kernels();
     joined_.graph.input_count = static_cast<int>(joined_.inputs.size());
     joined_.graph.result_count = static_cast<int>(joined_.results.size());
@@ -61,28 +64,16 @@ class Joining {
         for (Operand& operand : *operands) move(operand);
       }
       for (int& node : kernel.nodes) node += first_node;
-      for (int& site : kernel.sites) site += first_site;
+      if (kernel.core_site >= 0) kernel.core_site += first_site;
       for (ops::Instruction& instruction : kernel.program.code) {
         if (instruction.op == ops::Opcode::kScalar) instruction.imm += first_scalar;
         if (instruction.op == ops::Opcode::kCheckIndex) instruction.imm += first_site;
-      }
-      if (kernel.kind == KernelKind::kGather || kernel.kind == KernelKind::kScatter) {
-        kernel.attributes = with_site(kernel.attributes, first_site);
       }
       joined_.graph.kernels.push_back(std::move(kernel));
     }
     const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
     append(joined_.graph.scalars, part.graph.scalars);
     append(joined_.graph.sites, part.graph.sites);
-  }
-
-  /// Attribute 1 of a gather or scatter is its site.
-  static graph::Attributes with_site(const graph::Attributes& attributes, int first_site) {
-    graph::Attributes moved;
-    for (int i = 0; i < attributes.size(); ++i) {
-      moved.push_back(attributes[i] + (i == 1 ? first_site : 0));
-    }
-    return moved;
   }
 
   /// Inputs before results: a result may be written over an input's block.
@@ -195,48 +186,6 @@ class Joining {
     }
   }
 
-  /// Each part checks its indices before it overwrites a block, but a later part may check others:
-  /// what is overwritten before that goes to a block of its own, which starts as a copy if need be.
-  void keep_blocks_that_a_failure_would_need() {
-    std::vector<Kernel>& kernels = joined_.graph.kernels;
-    const auto last = std::find_if(kernels.rbegin(), kernels.rend(),
-                                   [](const Kernel& kernel) { return !kernel.sites.empty(); });
-    std::vector<Kernel> copies;
-    for (auto kernel = kernels.begin(); kernel != last.base(); ++kernel) {
-      for (const Operand& store : kernel->stores) {
-        Buffer& buffer = joined_.graph.buffers[at(store.buffer)];
-        if (buffer.donor < 0 || buffer.donor_is_dead) continue;
-        if (!writes_all(store, buffer)) copies.push_back(copy_of_donor(store, buffer));
-        joined_.results[at(buffer.binding)].donor = buffer.donor = -1;
-        joined_.has_fresh_assignment = true;
-      }
-    }
-    kernels.insert(kernels.begin(), std::make_move_iterator(copies.begin()),
-                   std::make_move_iterator(copies.end()));
-  }
-
-  static bool writes_all(const Operand& store, const Buffer& buffer) {
-    for (std::size_t axis = 0; axis < kMaxDims; ++axis) {
-      if (store.extents[axis] > 1 && store.strides[axis] == 0) return false;
-    }
-    return numel(store.extents) * static_cast<std::int64_t>(size_of(store.dtype)) == buffer.bytes;
-  }
-
-  Kernel copy_of_donor(const Operand& store, const Buffer& buffer) const {
-    const std::vector<Buffer>& buffers = joined_.graph.buffers;
-    const auto donor = std::ranges::find_if(buffers, [&](const Buffer& other) {
-      return other.kind == BufferKind::kInput && other.binding == buffer.donor;
-    });
-    Operand whole;
-    whole.buffer = store.buffer;
-    whole.dtype = store.dtype;
-    whole.extents[kMaxDims - 1] = buffer.bytes / static_cast<std::int64_t>(size_of(store.dtype));
-    whole.strides[kMaxDims - 1] = 1;
-    Operand old = whole;
-    old.buffer = static_cast<int>(donor - buffers.begin());
-    return copy_kernel(old, whole);
-  }
-
   /// Kernels whose results nobody reads or keeps, and that cannot fail, need not run.
   void drop_unread_kernels() {
     ExecutionGraph& graph = joined_.graph;
@@ -249,7 +198,7 @@ class Joining {
       Kernel& kernel = graph.kernels[k];
       const bool writes_needed = std::ranges::any_of(
           kernel.stores, [&](const Operand& store) { return is_read[at(store.buffer)]; });
-      if (!writes_needed && kernel.sites.empty()) continue;
+      if (!writes_needed && sites_of(kernel).empty()) continue;
       for (const auto* operands : {&kernel.core_inputs, &kernel.loads}) {
         for (const Operand& operand : *operands) is_read[at(operand.buffer)] = true;
       }

@@ -27,7 +27,6 @@ struct JoinedParts {
   ExecutionGraph graph;
   std::vector<RecordedStep::Input> inputs;
   std::vector<RecordedStep::Result> results;
-  bool has_fresh_assignment = false;  // what a part overwrote got a block of its own
 };
 
 /// `kept` and `renewed` as in Recording::finish().

@@ -10,7 +10,6 @@ namespace {
 
 using graph::Family;
 
-constexpr int kMaxOperands = 12;
 constexpr std::size_t kMaxInstructions = 768;
 constexpr unsigned kAllAxes = (1u << kMaxDims) - 1;
 
@@ -48,7 +47,8 @@ int member_index(const Group& group, int position) {
 
 }  // namespace
 
-KernelForm::KernelForm(const Schedule& schedule) : schedule_(schedule), uses_(at(schedule.size())) {
+KernelForm::KernelForm(const Schedule& schedule, int max_operands)
+    : schedule_(schedule), max_operands_(max_operands), uses_(at(schedule.size())) {
   for (int i = 0; i < schedule.size(); ++i) {
     if (schedule[i].role != Role::kCompute) continue;
     for (const int source : schedule.sources_of(i)) ++uses_[at(root_of(schedule, source))];
@@ -85,7 +85,7 @@ bool KernelForm::describe(Group& group) const {
   if (!find_row(group) || !place_members(group) || !check_accesses(group)) return false;
   // One operator is a kernel whatever it reads: joining a thousand parts is a thousand copies.
   return group.members.size() == 1 ||
-         (check_donation(group) && count_operands(group) <= kMaxOperands);
+         (check_donation(group) && count_operands(group) <= max_operands_);
 }
 
 bool KernelForm::find_row(Group& group) const {

@@ -23,9 +23,12 @@ struct Group {
   std::vector<AxisMap> maps;  // by member: its axes in `space`
 };
 
+/// More gain little: the values read take up the registers or tiles of a kernel.
+inline constexpr int kMaxOperands = 12;
+
 class KernelForm {
  public:
-  explicit KernelForm(const Schedule& schedule);
+  KernelForm(const Schedule& schedule, int max_operands);
 
   /// Whether the members are one kernel; fills in core, space, row, places and maps.
   bool describe(Group& group) const;
@@ -49,6 +52,7 @@ class KernelForm {
   int count_operands(const Group& group) const;
 
   const Schedule& schedule_;
+  int max_operands_;
   std::vector<int> uses_;  // by position: how often other steps read the value
 };
 

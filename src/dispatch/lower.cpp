@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "emit.h"
+#include "old_blocks.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -40,6 +41,7 @@ class Lowering {
     finish_nodes();
     result_.graph.input_count = static_cast<int>(result_.inputs.size());
     result_.graph.result_count = static_cast<int>(result_.results.size());
+    keep_blocks_that_a_failure_would_need(result_.graph);
     return std::move(result_);
   }
 

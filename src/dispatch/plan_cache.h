@@ -7,26 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plan_key.h"
-#include "vkml/dispatch/backend.h"
+#include "plan.h"
 
 namespace vkml::dispatch {
-
-struct Plan {
-  PlanKey key;
-  std::shared_ptr<Executable> executable;  // null: nothing to run
-  std::vector<int> inputs;                 // positions in the schedule, by binding
-  std::vector<int> results;
-  std::vector<int> scalars;
-  std::vector<int> donors;        // by result: the input binding whose block it overwrites, or -1
-  std::vector<bool> reads;        // by input: false where only its block is used
-  std::vector<bool> may_fail_at;  // by result: whether it depends on an index that is checked
-  std::int64_t kernel_count = 0;
-  /// Whether it assigns to fresh blocks, which hold no old value when an index fails: then what may
-  /// fail is waited for, so that the assigned tensors can be given their old blocks back.
-  bool has_fresh_assignment = false;
-  bool may_fail = false;
-};
 
 class PlanCache {
  public:

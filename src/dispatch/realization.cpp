@@ -26,9 +26,9 @@ bool verification_enabled() {
 
 }  // namespace
 
-bool fusion_enabled() {
-  static const bool enabled = environment_switch("VKML_FUSE", true);
-  return enabled;
+FusionOptions fusion_options(const Backend& backend) {
+  static const bool is_enabled = environment_switch("VKML_FUSE", true);
+  return {is_enabled, std::min(kMaxOperands, backend.max_operands())};
 }
 
 Device common_device(std::span<const NodePtr> roots) {

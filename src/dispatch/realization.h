@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "fuse.h"
 #include "schedule.h"
 #include "vkml/core/storage.h"
 #include "vkml/dispatch/execution_graph.h"
@@ -42,8 +43,8 @@ void finish_results(const Schedule& schedule, std::span<const int> results,
 /// Throws DeviceError for a node on another device, UnsupportedError for what the device cannot do.
 void check_schedule(const Schedule& schedule, Device device, const Backend& backend);
 
-/// Whether operators may share kernels (VKML_FUSE).
-bool fusion_enabled();
+/// Whether operators may share kernels (VKML_FUSE), and how large those may be on the device.
+FusionOptions fusion_options(const Backend& backend);
 
 /// Asks for scratch, then plans memory: the last two steps of lowering.
 ExecutionGraph finish_plan(ExecutionGraph graph, const Backend& backend);

@@ -55,11 +55,6 @@ class RecordedWriter final : public Submission {
 
 }  // namespace
 
-struct Recording::Part {
-  RecordedPart part;
-  bool has_fresh_assignment = false;
-};
-
 Recording::Recording() : serial_(next_serial()) {
   if (current_recording != nullptr) throw InternalError("a recording was begun inside another");
   current_recording = this;
@@ -97,12 +92,7 @@ bool Recording::is_unchanged(BlockId block) const {
   return given_[index] && !written_[index];
 }
 
-void Recording::defer(std::span<const graph::NodePtr> roots, const RealizeOptions& options) {
-  const Device device = common_device(roots);
-  DeviceState& state = state_of(device);
-  const std::scoped_lock lock(state.mutex);
-  const std::vector<graph::NodePtr> pending = bind_ready_views(roots);
-  if (pending.empty()) return;
+void Recording::check_device(Device device) {
   if (device_ && *device_ != device) {
     throw DeviceError(
         fmt::format("[jit] a recorded function computes on {} and on {}; it runs on one device. "
@@ -110,59 +100,65 @@ void Recording::defer(std::span<const graph::NodePtr> roots, const RealizeOption
                     to_string(*device_), to_string(device)));
   }
   device_ = device;
+}
 
-  Backend& backend = backend_for(device);
+std::vector<RecordedStep::Input> Recording::inputs_of(const Schedule& schedule,
+                                                      const Lowered& lowered) const {
+  std::vector<RecordedStep::Input> inputs;
+  for (const int position : lowered.inputs) {
+    graph::Node& node = *schedule[position].node;
+    RecordedStep::Input input;
+    input.block = block_of(*storage_owner(node).storage());
+    if (input.block < 0)
+      input.constant = node.is_view() ? node.view_src() : node.shared_from_this();
+    input.offset = offset_of(node);
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+void Recording::defer(std::span<const graph::NodePtr> roots, const RealizeOptions& options) {
+  const Device device = common_device(roots);
+  DeviceState& state = state_of(device);
+  const std::scoped_lock lock(state.mutex);
+  const std::vector<graph::NodePtr> pending = bind_ready_views(roots);
+  if (pending.empty()) return;
+  check_device(device);
+
+  const Backend& backend = backend_for(device);
   const Schedule schedule = make_schedule(pending, options.keep_for_backward);
   check_schedule(schedule, device, backend);
   record_coverage(schedule, device);
-  Lowered lowered = lower(schedule, fuse(schedule, fusion_enabled()));
+  Lowered lowered = lower(schedule, fuse(schedule, fusion_options(backend)));
 
-  Part added;
-  RecordedPart& part = added.part;
-  for (const int position : lowered.inputs) {
-    graph::Node& node = *schedule[position].node;
-    const graph::Node& owner = storage_owner(node);
-    RecordedStep::Input input;
-    input.block = block_of(*owner.storage());
-    if (input.block < 0) input.constant = schedule[position].node->shared_from_this();
-    if (input.block < 0 && node.is_view()) input.constant = node.view_src();
-    input.offset = offset_of(node);
-    part.inputs.push_back(std::move(input));
-  }
-  std::vector<int> donors(lowered.results.size(), -1);
+  RecordedPart part;
+  part.inputs = inputs_of(schedule, lowered);
+  std::vector<Location> places(lowered.results.size());
+  part.results.resize(lowered.results.size());
   for (const Buffer& buffer : lowered.graph.buffers) {
-    if (buffer.kind == BufferKind::kResult) {
-      donors[static_cast<std::size_t>(buffer.binding)] = buffer.donor;
-    }
-  }
-  std::vector<Location> places;
-  for (std::size_t i = 0; i < lowered.results.size(); ++i) {
-    const graph::Node& node = *schedule[lowered.results[i]].node;
-    RecordedStep::Result result;
-    result.donor = donors[i];
-    if (result.donor >= 0) {
-      const graph::Node& old =
-          *schedule[lowered.inputs[static_cast<std::size_t>(result.donor)]].node;
-      places.push_back({old.storage(), old.storage_offset()});
-      result.offset = old.storage_offset();
+    if (buffer.kind != BufferKind::kResult) continue;
+    const auto index = static_cast<std::size_t>(buffer.binding);
+    RecordedStep::Result& result = part.results[index];
+    if (buffer.donor < 0) {
+      places[index] = {add_block(device, static_cast<std::size_t>(buffer.bytes)), 0};
     } else {
-      const std::size_t bytes = static_cast<std::size_t>(node.numel()) * size_of(node.dtype());
-      places.push_back({add_block(device, bytes), 0});
-      const bool assigns = node.family() == graph::Family::kAssign;
-      added.has_fresh_assignment = added.has_fresh_assignment || assigns;
+      const int donor = lowered.inputs[static_cast<std::size_t>(buffer.donor)];
+      const graph::Node& old = *schedule[donor].node;
+      places[index] = {old.storage(), old.storage_offset()};
     }
-    result.bytes = places.back().storage->bytes();
-    result.block = block_of(*places.back().storage);
+    result.block = block_of(*places[index].storage);
+    result.bytes = places[index].storage->bytes();
+    result.donor = buffer.donor;
+    result.offset = places[index].offset;
     written_[static_cast<std::size_t>(result.block)] = true;
-    part.results.push_back(result);
   }
   for (const int position : lowered.scalars) {
     part.scalars.push_back(schedule[position].node->shared_from_this());
   }
-  part.result_nodes = lowered.results;
+  part.result_nodes = std::move(lowered.results);
   part.graph = std::move(lowered.graph);
-  parts_.push_back(std::move(added));
-  finish_results(schedule, lowered.results, places);
+  parts_.push_back(std::move(part));
+  finish_results(schedule, parts_.back().result_nodes, places);
 }
 
 RecordedStep Recording::finish(std::span<const BlockId> kept, std::span<const BlockId> renewed) {
@@ -171,23 +167,13 @@ RecordedStep Recording::finish(std::span<const BlockId> kept, std::span<const Bl
   step.device = *device_;
   DeviceState& state = state_of(step.device);
   const std::scoped_lock lock(state.mutex);
-  Backend& backend = backend_for(step.device);
-  step.plan = std::make_shared<Plan>();
-  std::vector<RecordedPart> parts;
-  for (Part& part : parts_) {
-    step.scalars.insert(step.scalars.end(), part.part.scalars.begin(), part.part.scalars.end());
-    step.plan->has_fresh_assignment |= part.has_fresh_assignment;
-    parts.push_back(std::move(part.part));
+  for (const RecordedPart& part : parts_) {
+    step.scalars.insert(step.scalars.end(), part.scalars.begin(), part.scalars.end());
   }
-  JoinedParts joined = join(std::move(parts), kept, renewed);
-  step.plan->has_fresh_assignment |= joined.has_fresh_assignment;
+  JoinedParts joined = join(std::move(parts_), kept, renewed);
   step.inputs = std::move(joined.inputs);
   step.results = std::move(joined.results);
-  for (const RecordedStep::Result& result : step.results) step.plan->donors.push_back(result.donor);
-  step.plan->kernel_count = static_cast<std::int64_t>(joined.graph.kernels.size());
-  step.plan->may_fail = !joined.graph.sites.empty();
-  note_reads_and_checks(joined.graph, *step.plan);
-  step.plan->executable = backend.compile(finish_plan(std::move(joined.graph), backend));
+  step.plan = make_plan(std::move(joined.graph), backend_for(step.device));
   return step;
 }
 

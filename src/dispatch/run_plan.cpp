@@ -22,50 +22,7 @@ auto with_one_retry(Backend& backend, Action action) {
   return action();
 }
 
-template <typename Visit>
-void for_each_read(const Kernel& kernel, Visit visit) {
-  for (const Operand& operand : kernel.core_inputs) visit(operand.buffer);
-  for (const Operand& operand : kernel.loads) visit(operand.buffer);
-}
-
-/// By input: whether a kernel reads it.
-std::vector<bool> inputs_read(const ExecutionGraph& graph) {
-  std::vector<bool> reads(static_cast<std::size_t>(graph.input_count));
-  for (const Kernel& kernel : graph.kernels) {
-    for_each_read(kernel, [&](int index) {
-      const Buffer& buffer = graph.buffers[static_cast<std::size_t>(index)];
-      if (buffer.kind == BufferKind::kInput) reads[static_cast<std::size_t>(buffer.binding)] = true;
-    });
-  }
-  return reads;
-}
-
-/// By result: whether a kernel that checks an index has a part in it.
-std::vector<bool> results_of_checks(const ExecutionGraph& graph) {
-  std::vector<bool> is_affected(graph.buffers.size());
-  std::vector<bool> results(static_cast<std::size_t>(graph.result_count));
-  for (const Kernel& kernel : graph.kernels) {
-    bool affected = !kernel.sites.empty();
-    for_each_read(kernel, [&](int buffer) {
-      affected = affected || is_affected[static_cast<std::size_t>(buffer)];
-    });
-    if (!affected) continue;
-    for (const Operand& store : kernel.stores) {
-      is_affected[static_cast<std::size_t>(store.buffer)] = true;
-      const Buffer& buffer = graph.buffers[static_cast<std::size_t>(store.buffer)];
-      if (buffer.kind == BufferKind::kResult)
-        results[static_cast<std::size_t>(buffer.binding)] = true;
-    }
-  }
-  return results;
-}
-
 }  // namespace
-
-void note_reads_and_checks(const ExecutionGraph& graph, Plan& plan) {
-  plan.reads = inputs_read(graph);
-  plan.may_fail_at = results_of_checks(graph);
-}
 
 void bind_input(const Plan& plan, Binding input, Bound& bound) {
   input.is_read = plan.reads[bound.bindings.inputs.size()];

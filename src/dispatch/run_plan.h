@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "plan_cache.h"
+#include "plan.h"
 #include "realization.h"
 #include "vkml/dispatch/backend.h"
 
@@ -17,9 +17,6 @@ struct Bound {
   std::vector<Location> results;
   bool inputs_may_fail = false;  // some input may turn out to have no value
 };
-
-/// Fills in which inputs the plan's kernels read, and which results depend on an index.
-void note_reads_and_checks(const ExecutionGraph& graph, Plan& plan);
 
 /// Binds the next input, which has no storage yet where a result's block takes its place. Throws
 /// the failure of what wrote it, where that is known or has to be: a value that was never written

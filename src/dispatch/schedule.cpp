@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "vkml/dispatch/exclusive.h"
 #include "vkml/dispatch/recording.h"
-#include "vkml/ops/elementwise.h"
+#include "vkml/ops/gradient_reads.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -25,7 +26,7 @@ bool may_donate(const Node& assignment) {
   // What was made from host memory while a step is recorded is the same in every later run.
   const Recording* recording = Recording::current();
   if (recording != nullptr && recording->block_of(*storage) < 0) return false;
-  if (storage->is_exported() || storage.use_count() > 1) return false;
+  if (!owns_block(*old)) return false;
   // What a failure leaves alone has to be a value.
   const std::shared_ptr<Submission> writer = storage->writer();
   return !writer || !writer->may_fail();
@@ -130,7 +131,7 @@ void find_donations(Schedule& schedule) {
     if (!schedules_old_value(step)) continue;
     const NodePtr& old = step.node->source(0);
     const auto position = static_cast<std::size_t>(schedule.index.find(old.get()));
-    step.donates = !outlived[position] && references[position] == old.use_count();
+    step.donates = !outlived[position] && is_exclusive(old, references[position]);
     // One block, one new value.
     outlived[position] = outlived[position] || step.donates;
     if (step.donates) continue;
@@ -142,34 +143,14 @@ void find_donations(Schedule& schedule) {
 /// Marks what the gradient rule of one step reads.
 void mark_gradient_reads(const Schedule& schedule, const Node& node, int position,
                          std::vector<bool>& read) {
-  const auto mark = [&](const Node* source) {
-    const int found = schedule.index.find(source);
-    if (found >= 0) read[static_cast<std::size_t>(found)] = true;
-  };
+  const graph::GradientReads reads = node.gradient_function() != nullptr
+                                         ? graph::GradientReads::everything()
+                                         : ops::gradient_reads(node.op());
+  if (reads.output) read[static_cast<std::size_t>(position)] = true;
   const auto sources = node.sources();
-  switch (node.family()) {
-    case Family::kElementwise: {
-      const ops::GradientReads reads = ops::gradient_reads(node.op());
-      for (std::size_t i = 0; i < sources.size(); ++i) {
-        if (((reads.operands >> i) & 1u) != 0) mark(sources[i].get());
-      }
-      if (reads.output) read[static_cast<std::size_t>(position)] = true;
-      return;
-    }
-    case Family::kReduce:
-      if (node.op().id == static_cast<int>(ops::ReduceKind::kSum)) return;
-      read[static_cast<std::size_t>(position)] = true;
-      mark(sources[0].get());
-      return;
-    case Family::kCore:
-      for (const NodePtr& source : sources) mark(source.get());
-      return;
-    case Family::kCustom:
-      read[static_cast<std::size_t>(position)] = true;
-      for (const NodePtr& source : sources.subspan(1)) mark(source.get());
-      return;
-    default:
-      return;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const int found = reads.operand(i) ? schedule.index.find(sources[i].get()) : -1;
+    if (found >= 0) read[static_cast<std::size_t>(found)] = true;
   }
 }
 

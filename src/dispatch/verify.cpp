@@ -110,24 +110,16 @@ class Simulation {
     }
   }
 
-  /// Whatever fails, fails before a donated block is written; and the sites are all listed.
-  void check_sites(const Kernel& kernel) {
-    if (!kernel.sites.empty() && overwrote_ >= 0) {
-      throw InternalError(
-          fmt::format("[verify] kernel {} ({}) may fail, and donated buffer {} is written by then",
-                      kernel_, name_of(kernel.kind), overwrote_));
+  /// Whatever fails, fails before a donated block is written; and a core that checks says where.
+  void check_sites(const Kernel& kernel) const {
+    if (ops::checks_indices(kernel.kind) != (kernel.core_site >= 0)) {
+      throw InternalError(fmt::format("[verify] kernel {} ({}) has the site {}", kernel_,
+                                      name_of(kernel.kind), kernel.core_site));
     }
-    if (kernel.kind == KernelKind::kGather || kernel.kind == KernelKind::kScatter)
-      check_lists(kernel, kernel.attributes[1]);
-    for (const ops::Instruction& instruction : kernel.program.code) {
-      if (instruction.op == ops::Opcode::kCheckIndex) check_lists(kernel, instruction.imm);
-    }
-  }
-
-  void check_lists(const Kernel& kernel, std::int64_t site) const {
-    if (std::ranges::find(kernel.sites, site) != kernel.sites.end()) return;
-    throw InternalError(fmt::format("[verify] kernel {} ({}) does not list its site {}", kernel_,
-                                    name_of(kernel.kind), site));
+    if (sites_of(kernel).empty() || overwrote_ < 0) return;
+    throw InternalError(
+        fmt::format("[verify] kernel {} ({}) may fail, and donated buffer {} is written by then",
+                    kernel_, name_of(kernel.kind), overwrote_));
   }
 
   void claim_scratch(int index) {

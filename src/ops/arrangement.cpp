@@ -2,6 +2,7 @@
 // where strides express it, joins of slices elsewhere.
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "record.h"
@@ -93,7 +94,8 @@ Value roll(const Value& x, Axes shifts, Axes axes) {
     const int along = normalize_axis("roll", axes[i], x.rank());
     const std::int64_t extent = x.shape()[along];
     if (extent == 0) continue;
-    const std::int64_t shift = ((shifts[i] % extent) + extent) % extent;
+    const std::int64_t remainder = shifts[i] % extent;
+    const std::int64_t shift = remainder < 0 ? remainder + extent : remainder;
     if (shift == 0) continue;
     const std::array<Value, 2> parts{slice(result, along, extent - shift, extent, 1),
                                      slice(result, along, 0, extent - shift, 1)};
@@ -123,7 +125,7 @@ Value repeat(const Value& x, Axes counts) {
     std::int64_t inner = 1;
     for (int i = 0; i < axis; ++i) outer *= extents[i];
     for (int i = axis; i < rank; ++i) inner *= extents[i];
-    extents[axis] *= count;
+    extents[axis] = multiply_or_throw("repeat", extents[axis], count);
     const Value copies =
         broadcast_to(reshape(result, as_span({outer, 1, inner})), as_span({outer, count, inner}));
     result = reshape(copies, extents.span());
@@ -140,10 +142,10 @@ Value repeat_interleave(const Value& x, std::int64_t count, std::int64_t axis) {
   std::int64_t inner = 1;
   for (int i = 0; i <= along; ++i) outer *= x.shape()[i];
   for (int i = along + 1; i < x.rank(); ++i) inner *= x.shape()[i];
+  ExtentList extents(x.shape().extents());
+  extents[along] = multiply_or_throw("repeat_interleave", extents[along], count);
   const Value copies =
       broadcast_to(reshape(x, as_span({outer, 1, inner})), as_span({outer, count, inner}));
-  ExtentList extents(x.shape().extents());
-  extents[along] *= count;
   return reshape(copies, extents.span());
 }
 
@@ -175,8 +177,10 @@ Value diagonal(const Value& x, std::int64_t offset, std::int64_t axis0, std::int
   const Value dense = contiguous(x);
   const auto element = static_cast<std::int64_t>(size_of(x.dtype()));
   const auto stride = [&](int axis) { return dense.shape().stride(axis) / element; };
-  const std::int64_t first_row = std::max<std::int64_t>(0, -offset);
-  const std::int64_t first_column = std::max<std::int64_t>(0, offset);
+  // Past the matrix there is nothing, however far.
+  const std::int64_t shift = std::clamp(offset, -x.shape()[row_axis], x.shape()[column_axis]);
+  const std::int64_t first_row = std::max<std::int64_t>(0, -shift);
+  const std::int64_t first_column = std::max<std::int64_t>(0, shift);
   const std::int64_t count = std::max<std::int64_t>(
       0, std::min(x.shape()[row_axis] - first_row, x.shape()[column_axis] - first_column));
   ExtentList extents;
@@ -194,7 +198,8 @@ Value diagonal(const Value& x, std::int64_t offset, std::int64_t axis0, std::int
 
 Value diag_embed(const Value& x, std::int64_t offset) {
   if (x.rank() == 0) throw ShapeError("[diag_embed] needs at least one axis");
-  const std::int64_t size = x.shape()[x.rank() - 1] + (offset < 0 ? -offset : offset);
+  const std::int64_t distance = multiply_or_throw("diag_embed", offset, offset < 0 ? -1 : 1);
+  const std::int64_t size = add_or_throw("diag_embed", x.shape()[x.rank() - 1], distance);
   // Row i holds x[i] above the main diagonal, column j holds x[j] below it.
   std::array<std::array<std::int64_t, 2>, kMaxDims> amounts{};
   amounts[static_cast<std::size_t>(x.rank() - 1)] = {0, size - x.shape()[x.rank() - 1]};
@@ -252,7 +257,9 @@ Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std:
   }
   const std::int64_t count = (x.shape()[along] - size) / step + 1;
   const std::int64_t extents[] = {count, size};
-  const Value first = iota(extents, 0, x.device()) * weak_scalar(step, x.device());
+  const bool is_small = x.shape()[along] <= std::numeric_limits<std::int32_t>::max();
+  const DType dtype = is_small ? DType::kI32 : DType::kI64;
+  const Value first = cast(iota(extents, 0, x.device()), dtype) * weak_scalar(step, x.device());
   const Value windows = take(x, first + iota(extents, 1, x.device()), along);
   const std::int64_t from[] = {along + 1};
   const std::int64_t to[] = {-1};

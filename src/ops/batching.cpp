@@ -174,7 +174,7 @@ class Batching {
   }
 
   Value core(const Node& node) const {
-    switch (static_cast<CoreKind>(node.op().id)) {
+    switch (ops::core_of(node.op())) {
       case CoreKind::kMatmul:
         return matrix_product(node);
       case CoreKind::kGather:

@@ -43,14 +43,12 @@ void weight_gradient_rule(const Value& output, const Value& gradient, std::span<
   gradients[1] = conv2d(input, gradient, parameters_of(output->attributes()));
 }
 
-constexpr OpInfo kConv2dOp{"conv2d", Family::kCore, static_cast<int>(CoreKind::kConv2d),
-                           &conv2d_rule};
-constexpr OpInfo kInputGradientOp{"conv2d_input_gradient", Family::kCore,
-                                  static_cast<int>(CoreKind::kConv2dInputGradient),
-                                  &input_gradient_rule};
-constexpr OpInfo kWeightGradientOp{"conv2d_weight_gradient", Family::kCore,
-                                   static_cast<int>(CoreKind::kConv2dWeightGradient),
-                                   &weight_gradient_rule};
+constexpr GradientReads kBoth{.operands = 0b11};
+constexpr OpInfo kConv2dOp = ops::core_op("conv2d", CoreKind::kConv2d, &conv2d_rule, kBoth);
+constexpr OpInfo kInputGradientOp = ops::core_op(
+    "conv2d_input_gradient", CoreKind::kConv2dInputGradient, &input_gradient_rule, kBoth);
+constexpr OpInfo kWeightGradientOp = ops::core_op(
+    "conv2d_weight_gradient", CoreKind::kConv2dWeightGradient, &weight_gradient_rule, kBoth);
 
 Value input_gradient(const Value& gradient, const Value& weight, Axes extents,
                      const Attributes& attributes) {
@@ -93,7 +91,9 @@ Value conv_transpose2d(const Value& input_given, const Value& weight_given,
         "groups: input {}, weight {}",
         p.groups, input.shape().to_string(), weight.shape().to_string()));
   }
-  std::array<std::int64_t, 4> extents{input.shape()[0], weight.shape()[1] * p.groups, 0, 0};
+  const char* const op = "conv_transpose2d";
+  std::array<std::int64_t, 4> extents{input.shape()[0],
+                                      multiply_or_throw(op, weight.shape()[1], p.groups), 0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
     if (output_padding[i] < 0 || output_padding[i] >= p.stride[i]) {
       throw ArgumentError(
@@ -101,9 +101,11 @@ Value conv_transpose2d(const Value& input_given, const Value& weight_given,
                       output_padding[i], p.stride[i]));
     }
     const int axis = 2 + static_cast<int>(i);
-    extents[static_cast<std::size_t>(axis)] =
-        (input.shape()[axis] - 1) * p.stride[i] - 2 * p.padding[i] +
-        p.dilation[i] * (weight.shape()[axis] - 1) + 1 + output_padding[i];
+    const std::int64_t moved = multiply_or_throw(op, input.shape()[axis] - 1, p.stride[i]);
+    const std::int64_t reach = multiply_or_throw(op, p.dilation[i], weight.shape()[axis] - 1);
+    const std::int64_t cropped = multiply_or_throw(op, p.padding[i], -2);
+    extents[static_cast<std::size_t>(axis)] = add_or_throw(
+        op, add_or_throw(op, add_or_throw(op, moved, reach), cropped), 1 + output_padding[i]);
     if (extents[static_cast<std::size_t>(axis)] <= 0) {
       throw ShapeError(
           fmt::format("[conv_transpose2d] nothing remains of axis {}: input {}, weight "

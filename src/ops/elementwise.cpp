@@ -271,68 +271,6 @@ const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands) {
   return entry.program;
 }
 
-namespace {
-
-bool is_below(const graph::Node* wanted, const Value& value) {
-  std::vector<const graph::Node*> waiting{value.node().get()};
-  while (!waiting.empty()) {
-    const graph::Node* node = waiting.back();
-    waiting.pop_back();
-    if (node == wanted) return true;
-    for (const graph::NodePtr& source : node->sources()) waiting.push_back(source.get());
-  }
-  return false;
-}
-
-/// Records the rule on numbers. What it reaches through the output is not read through operands.
-GradientReads probe_gradient(const ElementwiseRow& row) {
-  GradientReads reads;
-  if (row.gradient == nullptr) return reads;
-  const auto leaf = [] { return graph::scalar(1, DType::kF32, kCpu); };
-  std::vector<Value> operands;
-  for (int i = 0; i < row.arity; ++i) operands.push_back(leaf());
-  if (row.rule == DTypeRule::kSelect) operands[0] = graph::scalar(1, DType::kBool, kCpu);
-  const Value output = apply_elementwise(static_cast<Row>(&row - kRows), operands);
-  // A stand-in for the output, whose own edges are cut before the operands are looked for.
-  graph::NodeSpec spec;
-  spec.op = &output->op();
-  spec.dtype = output.dtype();
-  spec.device = output.device();
-  spec.shape = output.shape();
-  graph::SourceList sources;
-  for (const graph::NodePtr& source : output->sources()) sources.push_back(source);
-  const Value probe(graph::make_node(std::move(spec), std::move(sources)));
-  std::vector<Value> gradients(operands.size());
-  row.gradient(probe, leaf(), gradients);
-  for (const Value& gradient : gradients) {
-    if (!gradient) continue;
-    reads.output = reads.output || is_below(probe.node().get(), gradient);
-  }
-  // With the stand-in's own edges cut, only direct reads of operands are left.
-  probe.node()->release_sources();
-  for (const Value& gradient : gradients) {
-    for (int i = 0; gradient && i < row.arity; ++i) {
-      if (is_below(operands[static_cast<std::size_t>(i)].node().get(), gradient)) {
-        reads.operands |= 1u << i;
-      }
-    }
-  }
-  return reads;
-}
-
-}  // namespace
-
-GradientReads gradient_reads(const graph::OpInfo& op) {
-  struct Probed {
-    std::once_flag once;
-    GradientReads reads;
-  };
-  static std::array<Probed, kRowCount> table;
-  Probed& entry = table[static_cast<std::size_t>(op.id)];
-  std::call_once(entry.once, [&] { entry.reads = probe_gradient(kRows[op.id]); });
-  return entry.reads;
-}
-
 Value apply_elementwise(Row which, std::span<const Value> operands) {
   std::vector<Value> copies(operands.begin(), operands.end());
   return apply_elementwise_taking(which, copies);

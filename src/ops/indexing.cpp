@@ -26,7 +26,7 @@ void scatter_add_rule(const Value& output, const Value& gradient, std::span<Valu
 }
 /// A gather in the name of the operator that a user called, which errors of its indices carry.
 constexpr OpInfo gather_named(const char* name) {
-  return {name, Family::kCore, static_cast<int>(CoreKind::kGather), &gather_rule};
+  return ops::core_op(name, CoreKind::kGather, &gather_rule, {.operands = 0b10});
 }
 constexpr OpInfo kGatherOp = gather_named("gather");
 constexpr OpInfo kTakeOps[] = {gather_named("take"), gather_named("index_select"),
@@ -48,9 +48,8 @@ struct Scattered {
 void scatter_replace_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Scattered s(output);
   const std::int64_t count[] = {s.source->numel()};
-  const Value number =
-      reshape(cast(iota(count, 0, s.source.device()), DType::kI32), s.source.shape().extents());
-  const Value none = full(s.base.shape().extents(), -1, DType::kI32, s.base.device());
+  const Value number = reshape(iota(count, 0, s.source.device()), s.source.shape().extents());
+  const Value none = full(s.base.shape().extents(), -1, number.dtype(), s.base.device());
   const Value winner = scatter(none, s.axis, s.index, number, ops::ScatterKind::kReplace);
   const Value is_kept = lt(winner, weak_scalar(std::int64_t{0}, s.base.device()));
   gradients[0] = where_else_zero(is_kept, gradient);
@@ -98,12 +97,17 @@ void scatter_extreme_rule(const Value& output, const Value& gradient, std::span<
   gradients[2] = where_else_zero(source_hit, gather(share, s.axis, s.index));
 }
 
-constexpr int kScatterId = static_cast<int>(CoreKind::kScatter);
-constexpr OpInfo kReplaceOp{"scatter", Family::kCore, kScatterId, &scatter_replace_rule};
-constexpr OpInfo kMultiplyOp{"scatter_prod", Family::kCore, kScatterId, &scatter_multiply_rule};
-constexpr OpInfo kMaxOp{"scatter_amax", Family::kCore, kScatterId, &scatter_extreme_rule};
-constexpr OpInfo kMinOp{"scatter_amin", Family::kCore, kScatterId, &scatter_extreme_rule};
-constexpr OpInfo kScatterAddOp{"scatter_add", Family::kCore, kScatterId, &scatter_add_rule};
+constexpr OpInfo scatter_named(const char* name, GradientRule rule, GradientReads reads) {
+  return ops::core_op(name, CoreKind::kScatter, rule, reads);
+}
+constexpr OpInfo kScatterAddOp =
+    scatter_named("scatter_add", &scatter_add_rule, {.operands = 0b10});
+constexpr OpInfo kReplaceOp = scatter_named("scatter", &scatter_replace_rule, {.operands = 0b10});
+constexpr OpInfo kMultiplyOp =
+    scatter_named("scatter_prod", &scatter_multiply_rule, {.operands = 0b111});
+constexpr GradientReads kOfExtremes{.operands = 0b111, .output = true};
+constexpr OpInfo kMaxOp = scatter_named("scatter_amax", &scatter_extreme_rule, kOfExtremes);
+constexpr OpInfo kMinOp = scatter_named("scatter_amin", &scatter_extreme_rule, kOfExtremes);
 
 const OpInfo& scatter_op(ops::ScatterKind kind) {
   constexpr const OpInfo* kOps[] = {&kScatterAddOp, &kReplaceOp, &kMultiplyOp, &kMaxOp, &kMinOp};

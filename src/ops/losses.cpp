@@ -44,7 +44,8 @@ void cross_entropy_rule(const Value& output, const Value& gradient, std::span<Va
   gradients[1] = cast(where_else_zero(ne(weight, 0.0), weight * difference), logits.dtype());
 }
 constexpr OpInfo kTargetCheck{"cross_entropy", Family::kCheck, 0, nullptr};
-constexpr OpInfo kCrossEntropyOp{"cross_entropy", Family::kCustom, 0, &cross_entropy_rule};
+constexpr OpInfo kCrossEntropyOp{
+    "cross_entropy", Family::kCustom, 0, &cross_entropy_rule, {.operands = 0b110}};
 
 }  // namespace
 

@@ -46,8 +46,8 @@ void matmul_gradient(const Value& output, const Value& gradient, std::span<Value
   gradients[0] = sum_to(of_a, a.shape());
   gradients[1] = sum_to(of_b, b.shape());
 }
-constexpr OpInfo kMatmulOp{"matmul", Family::kCore, static_cast<int>(ops::CoreKind::kMatmul),
-                           &matmul_gradient};
+constexpr OpInfo kMatmulOp =
+    ops::core_op("matmul", ops::CoreKind::kMatmul, &matmul_gradient, {.operands = 0b11});
 
 /// Both operands of rank 2 or more.
 Value matrix_product(const Value& a, const Value& b, MatmulPrecision precision) {

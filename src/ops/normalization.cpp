@@ -35,7 +35,7 @@ void softmax_rule(const Value& output, const Value& gradient, std::span<Value> g
   const Value g = cast(gradient, wide);
   gradients[1] = cast(y * (g - sum(g * y, axes.span(), true)), output.dtype());
 }
-constexpr OpInfo kSoftmaxOp{"softmax", Family::kCustom, 0, &softmax_rule};
+constexpr OpInfo kSoftmaxOp{"softmax", Family::kCustom, 0, &softmax_rule, {.output = true}};
 
 void log_softmax_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const ExtentList axes = axes_of(output->attributes()[0], output.rank());
@@ -44,7 +44,8 @@ void log_softmax_rule(const Value& output, const Value& gradient, std::span<Valu
   const Value y = cast(output, wide);
   gradients[1] = cast(g - exp(y) * sum(g, axes.span(), true), output.dtype());
 }
-constexpr OpInfo kLogSoftmaxOp{"log_softmax", Family::kCustom, 0, &log_softmax_rule};
+constexpr OpInfo kLogSoftmaxOp{
+    "log_softmax", Family::kCustom, 0, &log_softmax_rule, {.output = true}};
 
 /// The row maximum, or 0 where it is infinite: exp(x - shift) is then right for infinite rows too.
 Value finite_shift(const Value& wide, Axes axes) {
@@ -65,7 +66,7 @@ void logsumexp_rule(const Value& output, const Value& gradient, std::span<Value>
   const Value g = reshape(cast(gradient, wide), kept.span());
   gradients[1] = cast(g * (e / sum(e, axes.span(), true)), x.dtype());
 }
-constexpr OpInfo kLogSumExpOp{"logsumexp", Family::kCustom, 0, &logsumexp_rule};
+constexpr OpInfo kLogSumExpOp{"logsumexp", Family::kCustom, 0, &logsumexp_rule, {.operands = 0b10}};
 
 struct Moments {
   Value centred, inverse_deviation;
@@ -87,7 +88,7 @@ void normalize_rule(const Value& output, const Value& gradient, std::span<Value>
   const Value inner = g - mean(g, axes.span(), true) - y * mean(g * y, axes.span(), true);
   gradients[1] = cast(moments.inverse_deviation * inner, x.dtype());
 }
-constexpr OpInfo kNormalizeOp{"normalize", Family::kCustom, 0, &normalize_rule};
+constexpr OpInfo kNormalizeOp{"normalize", Family::kCustom, 0, &normalize_rule, {.operands = 0b10}};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "record.h"
 #include "vkml/ops/functions.h"
+#include "window_count.h"
 
 namespace vkml::graph {
 namespace {
@@ -22,13 +23,13 @@ Grid grid_of(const char* op, std::array<std::int64_t, 2> image, const PatchParam
           "[{}] kernel {}, stride {} and dilation {} must be positive, padding {} not negative", op,
           p.kernel[i], p.stride[i], p.dilation[i], p.padding[i]));
     }
+    grid.steps[i] =
+        window_count(op, {image[i], p.kernel[i], p.stride[i], p.padding[i], p.dilation[i]});
     grid.padded[i] = image[i] + 2 * p.padding[i];
-    const std::int64_t room = grid.padded[i] - p.dilation[i] * (p.kernel[i] - 1) - 1;
-    if (room < 0) {
+    if (grid.steps[i] == 0) {
       throw ShapeError(fmt::format("[{}] a window of {} with dilation {} does not fit {} elements",
                                    op, p.kernel[i], p.dilation[i], grid.padded[i]));
     }
-    grid.steps[i] = room / p.stride[i] + 1;
   }
   return grid;
 }
@@ -86,7 +87,7 @@ Value fold(const Value& columns, std::array<std::int64_t, 2> image, const PatchP
   Value sum;
   for (std::int64_t i = 0; i < p.kernel[0]; ++i) {
     for (std::int64_t j = 0; j < p.kernel[1]; ++j) {
-      const Value part = reshape(select_index(by_place, 2, i * p.kernel[1] + j),
+      const Value part = reshape(select_index("fold", by_place, 2, i * p.kernel[1] + j),
                                  as_span({batch, channels, grid.steps[0], grid.steps[1]}));
       const Window window = window_between(dense, elements_at(dense, grid, p, i, j));
       const Value placed = view_update(zeros, part, window);

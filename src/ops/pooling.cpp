@@ -68,18 +68,15 @@ void average_pool_gradient_rule(const Value& output, const Value& gradient,
   gradients[0] = avg_pool2d(gradient, parameters_of(output->attributes()));
 }
 
-constexpr OpInfo kMaxPoolOp{"max_pool2d", Family::kCore, static_cast<int>(CoreKind::kMaxPool2d),
-                            &max_pool_rule};
-constexpr OpInfo kIndicesOp{"max_pool2d_indices", Family::kCore,
-                            static_cast<int>(CoreKind::kMaxPool2dIndices), nullptr};
-constexpr OpInfo kMaxGradientOp{"max_pool2d_gradient", Family::kCore,
-                                static_cast<int>(CoreKind::kMaxPool2dGradient),
-                                &max_pool_gradient_rule};
-constexpr OpInfo kAveragePoolOp{"avg_pool2d", Family::kCore, static_cast<int>(CoreKind::kAvgPool2d),
-                                &average_pool_rule};
-constexpr OpInfo kAverageGradientOp{"avg_pool2d_gradient", Family::kCore,
-                                    static_cast<int>(CoreKind::kAvgPool2dGradient),
-                                    &average_pool_gradient_rule};
+constexpr OpInfo kMaxPoolOp =
+    ops::core_op("max_pool2d", CoreKind::kMaxPool2d, &max_pool_rule, {.operands = 0b1});
+constexpr OpInfo kIndicesOp = ops::core_op("max_pool2d_indices", CoreKind::kMaxPool2dIndices);
+constexpr OpInfo kMaxGradientOp = ops::core_op("max_pool2d_gradient", CoreKind::kMaxPool2dGradient,
+                                               &max_pool_gradient_rule, {.operands = 0b10});
+constexpr OpInfo kAveragePoolOp =
+    ops::core_op("avg_pool2d", CoreKind::kAvgPool2d, &average_pool_rule);
+constexpr OpInfo kAverageGradientOp =
+    ops::core_op("avg_pool2d_gradient", CoreKind::kAvgPool2dGradient, &average_pool_gradient_rule);
 
 Value max_gradient(const Value& gradient, const Value& indices, Axes extents,
                    const Attributes& attributes) {
@@ -141,8 +138,9 @@ Value max_pool2d(const Value& x, const Pool2dParameters& p) {
 }
 Value max_pool2d_indices(const Value& x, const Pool2dParameters& p) {
   check_numbers("max_pool2d_indices", x);
-  return record(kIndicesOp, {x.node()}, pooled_extents("max_pool2d", x, p).span(), DType::kI32,
-                x.device(), max_attributes(p));
+  const ExtentList extents = pooled_extents("max_pool2d", x, p);
+  check_positions("max_pool2d", x.shape()[2] * x.shape()[3]);
+  return record(kIndicesOp, {x.node()}, extents.span(), DType::kI32, x.device(), max_attributes(p));
 }
 Value avg_pool2d(const Value& x, const Pool2dParameters& p) {
   if (!is_floating(x.dtype())) {

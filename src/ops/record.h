@@ -5,10 +5,12 @@
 
 #include <array>
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "vkml/core/checked.h"
 #include "vkml/core/error.h"
 #include "vkml/graph/value.h"
 #include "vkml/ops/core_kind.h"
@@ -31,6 +33,14 @@ inline void check_same_device(const char* op, std::span<const Value> operands) {
 }
 inline void check_same_device(const char* op, const Value& a, const Value& b) {
   check_same_device(op, std::array<Value, 2>{a, b});
+}
+
+/// Throws ShapeError in the name of `op` where positions among `count` elements are too large for
+/// the i32 that the operator gives.
+inline void check_positions(const char* op, std::int64_t count) {
+  if (count - 1 <= std::numeric_limits<std::int32_t>::max()) return;
+  throw ShapeError(
+      fmt::format("[{}] positions among {} elements do not fit int32. Split the axis", op, count));
 }
 
 /// A node that computes: dense result, gradient recorded when some source asks for one.

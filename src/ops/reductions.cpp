@@ -83,12 +83,21 @@ void prod_gradient(const Value& output, const Value& gradient, std::span<Value> 
 }
 
 constexpr OpInfo kSum{"sum", Family::kReduce, static_cast<int>(ReduceKind::kSum), &sum_gradient};
-constexpr OpInfo kProd{"prod", Family::kReduce, static_cast<int>(ReduceKind::kProd),
-                       &prod_gradient};
-constexpr OpInfo kMax{"max", Family::kReduce, static_cast<int>(ReduceKind::kMax),
-                      &extreme_gradient};
-constexpr OpInfo kMin{"min", Family::kReduce, static_cast<int>(ReduceKind::kMin),
-                      &extreme_gradient};
+constexpr OpInfo kProd{"prod",
+                       Family::kReduce,
+                       static_cast<int>(ReduceKind::kProd),
+                       &prod_gradient,
+                       {.operands = 0b1}};
+constexpr OpInfo kMax{"max",
+                      Family::kReduce,
+                      static_cast<int>(ReduceKind::kMax),
+                      &extreme_gradient,
+                      {.operands = 0b1, .output = true}};
+constexpr OpInfo kMin{"min",
+                      Family::kReduce,
+                      static_cast<int>(ReduceKind::kMin),
+                      &extreme_gradient,
+                      {.operands = 0b1, .output = true}};
 constexpr OpInfo kArgMax{"argmax", Family::kReduce, static_cast<int>(ReduceKind::kArgMax), nullptr};
 constexpr OpInfo kArgMin{"argmin", Family::kReduce, static_cast<int>(ReduceKind::kArgMin), nullptr};
 constexpr OpInfo kAny{"any", Family::kReduce, static_cast<int>(ReduceKind::kAny), nullptr};
@@ -115,6 +124,7 @@ void check_not_empty(const char* op, const Value& x, Axes axes) {
 Value arg_reduce(const OpInfo& op, const Value& x, Axes axes, bool keepdim) {
   if (axes.size() > 1) throw ArgumentError(fmt::format("[{}] takes one axis or none", op.name));
   check_not_empty(op.name, x, axes);
+  check_positions(op.name, reduced_count(x.shape(), mask_of(op.name, axes, x.rank())));
   const Value numbers = x.dtype() == DType::kBool ? cast(x, DType::kU8) : x;
   return reduce(op, numbers, axes, keepdim, DType::kI32);
 }

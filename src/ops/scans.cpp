@@ -57,12 +57,16 @@ void linear_rule(const Value& output, const Value& gradient, std::span<Value> gr
   gradients[1] = flowing;
 }
 
-constexpr int kScanId = static_cast<int>(ops::CoreKind::kScan);
-constexpr OpInfo kCumsumOp{"cumsum", Family::kCore, kScanId, &cumsum_rule};
-constexpr OpInfo kCumprodOp{"cumprod", Family::kCore, kScanId, &cumprod_rule};
-constexpr OpInfo kLinearOp{"linear_recurrence", Family::kCore, kScanId, &linear_rule};
-constexpr OpInfo kArgMaxOp{"cummax", Family::kCore, kScanId, nullptr};
-constexpr OpInfo kArgMinOp{"cummin", Family::kCore, kScanId, nullptr};
+constexpr OpInfo scan_named(const char* name, GradientRule rule = nullptr,
+                            GradientReads reads = {}) {
+  return ops::core_op(name, ops::CoreKind::kScan, rule, reads);
+}
+constexpr OpInfo kCumsumOp = scan_named("cumsum", &cumsum_rule);
+constexpr OpInfo kCumprodOp = scan_named("cumprod", &cumprod_rule, {.operands = 0b1});
+constexpr OpInfo kLinearOp =
+    scan_named("linear_recurrence", &linear_rule, {.operands = 0b1, .output = true});
+constexpr OpInfo kArgMaxOp = scan_named("cummax");
+constexpr OpInfo kArgMinOp = scan_named("cummin");
 
 Value scan(const OpInfo& op, ScanKind kind, SourceList sources, int axis, DType dtype) {
   const Value x(sources.span()[0]);
@@ -82,6 +86,7 @@ Value cumulative(const OpInfo& op, ScanKind kind, const Value& given, std::int64
 
 Value cumulative_position(const OpInfo& op, ScanKind kind, const Value& given, std::int64_t axis) {
   const int along = normalize_axis(op.name, axis, given.rank());
+  check_positions(op.name, given.shape()[along]);
   const Value x = given.dtype() == DType::kBool ? cast(given, DType::kU8) : given;
   return scan(op, kind, {x.node()}, along, DType::kI32);
 }

@@ -9,10 +9,8 @@
 namespace vkml::graph {
 namespace {
 
-constexpr OpInfo kArgSortOp{"argsort", Family::kCore, static_cast<int>(ops::CoreKind::kArgSort),
-                            nullptr};
-constexpr OpInfo kSearchSortedOp{"searchsorted", Family::kCore,
-                                 static_cast<int>(ops::CoreKind::kSearchSorted), nullptr};
+constexpr OpInfo kArgSortOp = ops::core_op("argsort", ops::CoreKind::kArgSort);
+constexpr OpInfo kSearchSortedOp = ops::core_op("searchsorted", ops::CoreKind::kSearchSorted);
 
 Value as_numbers(const Value& x) { return x.dtype() == DType::kBool ? cast(x, DType::kU8) : x; }
 
@@ -20,6 +18,7 @@ Value as_numbers(const Value& x) { return x.dtype() == DType::kBool ? cast(x, DT
 
 Value argsort(const Value& given, std::int64_t axis, bool descending) {
   const int along = normalize_axis("argsort", axis, given.rank());
+  check_positions("argsort", given.shape()[along]);
   const Value x = as_numbers(given);
   return record(kArgSortOp, {x.node()}, x.shape().extents(), DType::kI32, x.device(),
                 {along, descending ? 1 : 0});
@@ -37,6 +36,7 @@ Value search_sorted(const Value& sorted, const Value& values, bool right) {
         "axis, or all but the last in common",
         sorted.shape().to_string(), values.shape().to_string()));
   }
+  check_positions("searchsorted", sorted.shape()[sorted.rank() - 1] + 1);
   const DType dtype = promote(sorted.dtype(), values.dtype());
   const Value lines = as_numbers(cast(sorted, dtype));
   const Value numbers = as_numbers(cast(values, dtype));

@@ -3,6 +3,7 @@
 // (never collapsed: gradient rules need the base's own shape).
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "record.h"
 #include "vkml/ops/batching.h"
@@ -226,8 +227,8 @@ Value slice(const Value& x, std::int64_t axis, std::optional<std::int64_t> start
   const std::int64_t begin = start ? resolve(*start) : (step > 0 ? 0 : extent - 1);
   const std::int64_t end = stop ? resolve(*stop) : (step > 0 ? extent : -1);
   const std::int64_t span = step > 0 ? end - begin : begin - end;
-  const std::int64_t stride = step > 0 ? step : -step;
-  const std::int64_t count = span <= 0 ? 0 : (span - 1) / stride + 1;
+  // A step of -2^63 has no negative: counted by its quotient.
+  const std::int64_t count = span <= 0 ? 0 : std::abs((span - 1) / step) + 1;
   if (begin == 0 && step == 1 && count == extent) return x;
 
   Extents extents{};
@@ -246,12 +247,12 @@ Value slice(const Value& x, std::int64_t axis, std::optional<std::int64_t> start
                    first_index * x.shape().stride(sliced), window);
 }
 
-Value select_index(const Value& x, std::int64_t axis, std::int64_t index) {
-  const int selected = normalize_axis("getitem", axis, x.rank());
+Value select_index(const char* op, const Value& x, std::int64_t axis, std::int64_t index) {
+  const int selected = normalize_axis(op, axis, x.rank());
   const std::int64_t extent = x.shape()[selected];
   const std::int64_t resolved = index < 0 ? index + extent : index;
   if (resolved < 0 || resolved >= extent) {
-    throw IndexError(fmt::format("[getitem] index {} is out of bounds for axis {} of extent {}",
+    throw IndexError(fmt::format("[{}] index {} is out of bounds for axis {} of extent {}", op,
                                  index, selected, extent));
   }
   return squeeze(slice(x, selected, resolved, resolved + 1, 1), selected);

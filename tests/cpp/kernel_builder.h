@@ -24,7 +24,7 @@ inline dispatch::Extents row_major(const dispatch::Extents& extents) {
 
 class KernelBuilder {
  public:
-  KernelBuilder(dispatch::KernelKind kind, const dispatch::Extents& space, int reduce_dims = 0) {
+  KernelBuilder(ops::CoreKind kind, const dispatch::Extents& space, int reduce_dims = 0) {
     kernel.kind = kind;
     kernel.space = space;
     kernel.reduce_dims = reduce_dims;

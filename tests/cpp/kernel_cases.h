@@ -87,7 +87,7 @@ inline std::function<void(Memory&)> valid_indices(const Operand& operand, std::i
 // Maps.
 
 inline KernelCase multiply_add_case(std::int64_t count, dispatch::BufferKind kind) {
-  KernelBuilder b(KernelKind::kRegion, {1, 1, 1, count});
+  KernelBuilder b(CoreKind::kNone, {1, 1, 1, count});
   const Register x = b.load(b.dense(DType::kF32, b.kernel.space, kind));
   const Register y = b.load(b.dense(DType::kF32, b.kernel.space));
   const Register product = b.emit(Opcode::kMul, ScalarType::kF32, {x, y});
@@ -98,7 +98,7 @@ inline KernelCase multiply_add_case(std::int64_t count, dispatch::BufferKind kin
 
 inline KernelCase strided_map_case(const Extents& space) {
   const ScalarType f32 = ScalarType::kF32;
-  KernelBuilder b(KernelKind::kRegion, space);
+  KernelBuilder b(CoreKind::kNone, space);
   const Register x =
       b.load(transposed(b.dense(DType::kF32, {space[0], space[1], space[3], space[2]})));
   const Register bias = b.load(broadcast(b.dense(DType::kF32, {1, 1, 1, space[3]}), space));
@@ -122,7 +122,7 @@ inline KernelCase strided_map_case(const Extents& space) {
 /// Rows in reverse order, dense within each: addresses run backwards from the base.
 inline KernelCase flipped_rows_case(DType dtype) {
   const Extents space{1, 3, 6, 8};
-  KernelBuilder b(KernelKind::kRegion, space);
+  KernelBuilder b(CoreKind::kNone, space);
   Operand flipped = b.dense(dtype, space);
   flipped.offset = 2 * 48 + 5 * 8;
   flipped.strides = {0, -48, -8, 1};
@@ -131,7 +131,7 @@ inline KernelCase flipped_rows_case(DType dtype) {
 }
 
 inline KernelCase conversion_case(DType from, DType to, std::int64_t count, std::int64_t offset) {
-  KernelBuilder b(KernelKind::kRegion, {1, 1, 1, count});
+  KernelBuilder b(CoreKind::kNone, {1, 1, 1, count});
   Operand operand = b.dense(from, {1, 1, 1, count + offset});
   operand.extents = b.kernel.space;
   operand.offset = offset;
@@ -144,7 +144,7 @@ inline KernelCase conversion_case(DType from, DType to, std::int64_t count, std:
 /// One instruction over ordinary values and, for floats, NaN, infinities and signed zero.
 inline KernelCase opcode_case(Opcode op, ScalarType from, ScalarType to) {
   constexpr std::int64_t kCount = 70;
-  KernelBuilder b(KernelKind::kRegion, {1, 1, 1, kCount});
+  KernelBuilder b(CoreKind::kNone, {1, 1, 1, kCount});
   std::vector<Register> operands;
   const DType dtype = ops::storage_type(from);
   for (int i = 0; i < ops::operand_count(op); ++i) {
@@ -217,9 +217,8 @@ inline std::vector<KernelCase> opcode_cases() {
 /// Indices checked by a map: the one bad index, if any, is at place 7.
 inline KernelCase check_index_case(std::int64_t seventh) {
   constexpr std::int64_t kCount = 50;
-  KernelBuilder b(KernelKind::kRegion, {1, 1, 1, kCount});
+  KernelBuilder b(CoreKind::kNone, {1, 1, 1, kCount});
   b.graph.sites.push_back({"index", kCount});
-  b.kernel.sites = {0};
   const Register index = b.load(b.dense(DType::kI32, b.kernel.space));
   const Register extent = b.integer(kCount);
   const Register checked = b.emit(Opcode::kCheckIndex, ScalarType::kI32, {index, extent}, 0);
@@ -265,7 +264,7 @@ inline std::vector<KernelCase> conversion_cases() {
 inline KernelCase softmax_case(const Extents& space, int reduce_dims, bool is_transposed,
                                DType dtype, dispatch::BufferKind kind) {
   const ScalarType f32 = ScalarType::kF32;
-  KernelBuilder b(KernelKind::kRegion, space, reduce_dims);
+  KernelBuilder b(CoreKind::kNone, space, reduce_dims);
   const auto operand = [&](dispatch::BufferKind where) {
     if (!is_transposed) return b.dense(dtype, space, where);
     return transposed(b.dense(dtype, {space[0], space[1], space[3], space[2]}, where));
@@ -286,7 +285,7 @@ inline KernelCase softmax_case(const Extents& space, int reduce_dims, bool is_tr
 
 inline KernelCase reduce_case(ReduceKind kind, ScalarType type, const Extents& space,
                               bool is_transposed, bool has_nan = false) {
-  KernelBuilder b(KernelKind::kRegion, space, 1);
+  KernelBuilder b(CoreKind::kNone, space, 1);
   const DType dtype = ops::storage_type(type);
   const Operand operand = is_transposed
                               ? transposed(b.dense(dtype, {space[0], space[1], space[3], space[2]}))
@@ -317,7 +316,7 @@ inline KernelCase reduce_case(ReduceKind kind, ScalarType type, const Extents& s
 inline KernelCase batch_norm_case(std::int64_t channels, std::int64_t images, std::int64_t pixels) {
   const ScalarType f32 = ScalarType::kF32;
   const Extents space{1, channels, images, pixels};
-  KernelBuilder b(KernelKind::kRegion, space, 2);
+  KernelBuilder b(CoreKind::kNone, space, 2);
   const auto operand = [&](dispatch::BufferKind kind) {
     Operand tensor = b.dense(DType::kF32, {images, channels, 1, pixels}, kind);
     tensor.extents = space;

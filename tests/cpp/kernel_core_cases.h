@@ -15,7 +15,7 @@ struct MatmulLayout {
 
 inline KernelCase matmul_case(const Extents& space, std::int64_t inner,
                               const MatmulLayout& layout) {
-  KernelBuilder b(KernelKind::kMatmul, space);
+  KernelBuilder b(CoreKind::kMatmul, space);
   const ScalarType type = ops::compute_type(layout.dtype);
   const auto matrix = [&](Extents extents, bool transposes, bool broadcasts) {
     const Extents whole = extents;
@@ -95,7 +95,7 @@ inline std::vector<KernelCase> convolution_cases_of(const Sweep& s, DType dtype 
   const Extents output{s.images, s.outputs, s.out_height(), s.out_width()};
   const graph::Attributes attributes{s.stride_h,   s.stride_w,   s.padding_h, s.padding_w,
                                      s.dilation_h, s.dilation_w, s.groups};
-  const auto make = [&](KernelKind kind, const Extents& space, const Extents& first,
+  const auto make = [&](CoreKind kind, const Extents& space, const Extents& first,
                         const Extents& second) {
     KernelBuilder b(kind, space);
     b.kernel.attributes = attributes;
@@ -105,9 +105,9 @@ inline std::vector<KernelCase> convolution_cases_of(const Sweep& s, DType dtype 
     b.result(DType::kF32, b.emit(Opcode::kAdd, ScalarType::kF32, {core, bias}));
     return KernelCase{name_of(kind), b.finish(), 1e-5, 1e-3, {}};
   };
-  return {make(KernelKind::kConv2d, output, s.image(), weight),
-          make(KernelKind::kConv2dInputGradient, s.image(), output, weight),
-          make(KernelKind::kConv2dWeightGradient, weight, s.image(), output)};
+  return {make(CoreKind::kConv2d, output, s.image(), weight),
+          make(CoreKind::kConv2dInputGradient, s.image(), output, weight),
+          make(CoreKind::kConv2dWeightGradient, weight, s.image(), output)};
 }
 
 inline std::vector<KernelCase> convolution_cases() {
@@ -142,24 +142,24 @@ inline std::vector<KernelCase> large_convolution_cases() {
   return cases;
 }
 
-inline KernelCase pool_case(KernelKind kind, const Sweep& s, graph::Attributes attributes) {
+inline KernelCase pool_case(CoreKind kind, const Sweep& s, graph::Attributes attributes) {
   const Extents output{s.images, s.channels, s.out_height(), s.out_width()};
   const bool is_gradient =
-      kind == KernelKind::kMaxPool2dGradient || kind == KernelKind::kAvgPool2dGradient;
-  const bool gives_index = kind == KernelKind::kMaxPool2dIndices;
+      kind == CoreKind::kMaxPool2dGradient || kind == CoreKind::kAvgPool2dGradient;
+  const bool gives_index = kind == CoreKind::kMaxPool2dIndices;
   KernelBuilder b(kind, is_gradient ? s.image() : output);
   b.kernel.attributes = attributes;
   b.kernel.core_inputs = {b.dense(DType::kF32, is_gradient ? output : s.image())};
-  if (kind == KernelKind::kMaxPool2dGradient) {
+  if (kind == CoreKind::kMaxPool2dGradient) {
     b.kernel.core_inputs.push_back(b.dense(DType::kI32, output));
   }
   const Register core = b.core(gives_index ? ScalarType::kI32 : ScalarType::kF32);
   b.result(gives_index ? DType::kI32 : DType::kF32, core);
   const auto prepare = [kind, s](Memory& memory) {
-    if (kind == KernelKind::kMaxPool2d || kind == KernelKind::kMaxPool2dIndices) {
+    if (kind == CoreKind::kMaxPool2d || kind == CoreKind::kMaxPool2dIndices) {
       write_element(memory.buffers[0], DType::kF32, 40, {std::nan(""), 0});
     }
-    if (kind != KernelKind::kMaxPool2dGradient) return;
+    if (kind != CoreKind::kMaxPool2dGradient) return;
     // Winners anywhere in their windows.
     std::mt19937 random(5);
     const auto pick = [&](std::int64_t out, std::int64_t stride, std::int64_t padding,
@@ -179,7 +179,7 @@ inline KernelCase pool_case(KernelKind kind, const Sweep& s, graph::Attributes a
       write_element(memory.buffers[1], DType::kI32, i, {0, h * s.width + w});
     }
   };
-  const bool sums = is_gradient || kind == KernelKind::kAvgPool2d;
+  const bool sums = is_gradient || kind == CoreKind::kAvgPool2d;
   return {name_of(kind), b.finish(), sums ? 1e-5 : 0, sums ? 1e-5 : 0, prepare};
 }
 
@@ -192,16 +192,16 @@ inline std::vector<KernelCase> pool_cases() {
   for (const Sweep& s : sweeps) {
     const graph::Attributes maximum{s.kernel_h,  s.kernel_w,  s.stride_h,   s.stride_w,
                                     s.padding_h, s.padding_w, s.dilation_h, s.dilation_w};
-    for (const KernelKind kind :
-         {KernelKind::kMaxPool2d, KernelKind::kMaxPool2dIndices, KernelKind::kMaxPool2dGradient}) {
+    for (const CoreKind kind :
+         {CoreKind::kMaxPool2d, CoreKind::kMaxPool2dIndices, CoreKind::kMaxPool2dGradient}) {
       cases.push_back(pool_case(kind, s, maximum));
     }
     if (s.dilation_h > 1) continue;
     for (const std::int64_t counts_padding : {0, 1}) {
       const graph::Attributes average{s.kernel_h,  s.kernel_w,  s.stride_h,    s.stride_w,
                                       s.padding_h, s.padding_w, counts_padding};
-      cases.push_back(pool_case(KernelKind::kAvgPool2d, s, average));
-      cases.push_back(pool_case(KernelKind::kAvgPool2dGradient, s, average));
+      cases.push_back(pool_case(CoreKind::kAvgPool2d, s, average));
+      cases.push_back(pool_case(CoreKind::kAvgPool2dGradient, s, average));
     }
   }
   return cases;
@@ -220,10 +220,10 @@ inline KernelCase gather_case(DType index_type, std::size_t axis, bool is_shared
   const Extents source{3, 4, 5, 6};
   Extents space = source;
   space[axis] = 7;
-  KernelBuilder b(KernelKind::kGather, space);
+  KernelBuilder b(CoreKind::kGather, space);
   b.graph.sites = {{"gather", source[axis]}};
-  b.kernel.sites = {0};
-  b.kernel.attributes = {static_cast<std::int64_t>(axis), 0};
+  b.kernel.core_site = 0;
+  b.kernel.attributes = {static_cast<std::int64_t>(axis)};
   const Operand x = b.dense(DType::kF32, source);
   const Operand index = index_operand(b, index_type, space, axis, is_shared);
   b.kernel.core_inputs = {x, index};
@@ -236,10 +236,10 @@ inline KernelCase scatter_case(DType index_type, std::size_t axis, bool is_share
                                Extents space = {3, 4, 5, 6}, std::int64_t indices = 7,
                                ops::ScatterKind kind = ops::ScatterKind::kAdd,
                                DType dtype = DType::kF32) {
-  KernelBuilder b(KernelKind::kScatter, space);
+  KernelBuilder b(CoreKind::kScatter, space);
   b.graph.sites = {{"scatter_add", space[axis]}};
-  b.kernel.sites = {0};
-  b.kernel.attributes = {static_cast<std::int64_t>(axis), 0, static_cast<std::int64_t>(kind)};
+  b.kernel.core_site = 0;
+  b.kernel.attributes = {static_cast<std::int64_t>(axis), static_cast<std::int64_t>(kind)};
   Extents extents = space;
   extents[axis] = indices;
   if (axis != 2 && !is_shared) extents[2] = 2;

@@ -39,7 +39,7 @@ inline std::function<void(Memory&)> with_special_values(DType dtype) {
 inline KernelCase scan_case(ops::ScanKind kind, DType dtype, const Extents& space,
                             std::size_t axis) {
   using ops::ScanKind;
-  KernelBuilder b(KernelKind::kScan, space);
+  KernelBuilder b(CoreKind::kScan, space);
   b.kernel.attributes = {static_cast<std::int64_t>(axis), static_cast<std::int64_t>(kind)};
   b.kernel.core_inputs = {b.dense(dtype, space)};
   if (kind == ScanKind::kLinear) b.kernel.core_inputs.push_back(b.dense(dtype, space));
@@ -81,7 +81,7 @@ inline std::vector<KernelCase> scan_cases() {
 
 inline KernelCase sort_case(DType dtype, const Extents& space, std::size_t axis,
                             bool is_descending) {
-  KernelBuilder b(KernelKind::kArgSort, space);
+  KernelBuilder b(CoreKind::kArgSort, space);
   b.kernel.attributes = {static_cast<std::int64_t>(axis), is_descending ? 1 : 0};
   b.kernel.core_inputs = {b.dense(dtype, space)};
   b.result(DType::kI32, b.core(ScalarType::kI32));
@@ -104,7 +104,7 @@ inline std::vector<KernelCase> sort_cases() {
 
 inline KernelCase search_case(DType dtype, bool right, std::int64_t length) {
   const Extents space{1, 2, 3, 20};
-  KernelBuilder b(KernelKind::kSearchSorted, space);
+  KernelBuilder b(CoreKind::kSearchSorted, space);
   b.kernel.attributes = {right ? 1 : 0};
   const Operand sorted = b.dense(dtype, {1, 2, 3, length});
   b.kernel.core_inputs = {sorted, b.dense(dtype, space)};

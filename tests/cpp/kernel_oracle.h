@@ -20,8 +20,8 @@ namespace vkml::oracle {
 
 using dispatch::Extents;
 using dispatch::Kernel;
-using dispatch::KernelKind;
 using dispatch::Operand;
+using ops::CoreKind;
 using ops::Opcode;
 using ops::ReduceKind;
 using ops::ScalarType;
@@ -440,27 +440,26 @@ inline Number Interpreter::reduce(std::size_t index, const Extents& at) {
 
 inline Number Interpreter::core(const Extents& at) {
   switch (kernel_.kind) {
-    case KernelKind::kMatmul:
+    case CoreKind::kMatmul:
       return matmul(at);
-    case KernelKind::kConv2d:
-    case KernelKind::kConv2dInputGradient:
-    case KernelKind::kConv2dWeightGradient:
+    case CoreKind::kConv2d:
+    case CoreKind::kConv2dInputGradient:
+    case CoreKind::kConv2dWeightGradient:
       return convolve(at);
-    case KernelKind::kGather: {
+    case CoreKind::kGather: {
       Extents from = at;
       const auto axis = static_cast<std::size_t>(kernel_.attributes[0]);
       const std::int64_t index = element(kernel_.core_inputs[1], at).i;
-      from[axis] = checked(static_cast<int>(kernel_.attributes[1]), index,
-                           kernel_.core_inputs[0].extents[axis]);
+      from[axis] = checked(kernel_.core_site, index, kernel_.core_inputs[0].extents[axis]);
       return element(kernel_.core_inputs[0], from);
     }
-    case KernelKind::kScatter:
+    case CoreKind::kScatter:
       return scatter(at);
-    case KernelKind::kScan:
+    case CoreKind::kScan:
       return scan(at);
-    case KernelKind::kArgSort:
+    case CoreKind::kArgSort:
       return sorted_position(at);
-    case KernelKind::kSearchSorted:
+    case CoreKind::kSearchSorted:
       return searched(at);
     default:
       return pool(at);
@@ -493,7 +492,7 @@ inline Number Interpreter::convolve(const Extents& at) {
   };
   const Operand& first = kernel_.core_inputs[0];
   const Operand& second = kernel_.core_inputs[1];
-  if (kernel_.kind == KernelKind::kConv2d) {
+  if (kernel_.kind == CoreKind::kConv2d) {
     const std::int64_t per_group = second.extents[0] / groups;
     for (std::int64_t c = 0; c < second.extents[1]; ++c)
       for (std::int64_t y = 0; y < second.extents[2]; ++y)
@@ -503,7 +502,7 @@ inline Number Interpreter::convolve(const Extents& at) {
           const std::int64_t channel = at[1] / per_group * second.extents[1] + c;
           add(element(first, {at[0], channel, h, w}), element(second, {at[1], c, y, x}));
         }
-  } else if (kernel_.kind == KernelKind::kConv2dInputGradient) {
+  } else if (kernel_.kind == CoreKind::kConv2dInputGradient) {
     const std::int64_t per_group = second.extents[0] / groups;
     const std::int64_t group = at[1] / second.extents[1], c = at[1] % second.extents[1];
     for (std::int64_t o = group * per_group; o < (group + 1) * per_group; ++o)
@@ -532,12 +531,12 @@ inline Number Interpreter::pool(const Extents& at) {
   const auto& a = kernel_.attributes;
   const Operand& input = kernel_.core_inputs[0];
   const bool is_average =
-      kernel_.kind == KernelKind::kAvgPool2d || kernel_.kind == KernelKind::kAvgPool2dGradient;
+      kernel_.kind == CoreKind::kAvgPool2d || kernel_.kind == CoreKind::kAvgPool2dGradient;
   const std::int64_t dilation_h = is_average ? 1 : a[6], dilation_w = is_average ? 1 : a[7];
   const std::int64_t height =
-      kernel_.kind == KernelKind::kAvgPool2dGradient ? kernel_.space[2] : input.extents[2];
+      kernel_.kind == CoreKind::kAvgPool2dGradient ? kernel_.space[2] : input.extents[2];
   const std::int64_t width =
-      kernel_.kind == KernelKind::kAvgPool2dGradient ? kernel_.space[3] : input.extents[3];
+      kernel_.kind == CoreKind::kAvgPool2dGradient ? kernel_.space[3] : input.extents[3];
   const auto divisor = [&](std::int64_t oh, std::int64_t ow) {
     std::int64_t count = 0;
     for (std::int64_t y = 0; y < a[0]; ++y)
@@ -551,7 +550,7 @@ inline Number Interpreter::pool(const Extents& at) {
       }
     return static_cast<double>(count);
   };
-  if (kernel_.kind == KernelKind::kMaxPool2dGradient) {
+  if (kernel_.kind == CoreKind::kMaxPool2dGradient) {
     Number sum;
     const Operand& indices = kernel_.core_inputs[1];
     for (std::int64_t oh = 0; oh < input.extents[2]; ++oh)
@@ -562,7 +561,7 @@ inline Number Interpreter::pool(const Extents& at) {
       }
     return sum;
   }
-  if (kernel_.kind == KernelKind::kAvgPool2dGradient) {
+  if (kernel_.kind == CoreKind::kAvgPool2dGradient) {
     Number sum;
     for (std::int64_t oh = 0; oh < input.extents[2]; ++oh)
       for (std::int64_t ow = 0; ow < input.extents[3]; ++ow) {
@@ -591,8 +590,8 @@ inline Number Interpreter::pool(const Extents& at) {
         found = true;
       }
     }
-  if (kernel_.kind == KernelKind::kAvgPool2d) return {sum.f / divisor(at[2], at[3]), 0};
-  return kernel_.kind == KernelKind::kMaxPool2d ? best : Number{0, winner};
+  if (kernel_.kind == CoreKind::kAvgPool2d) return {sum.f / divisor(at[2], at[3]), 0};
+  return kernel_.kind == CoreKind::kMaxPool2d ? best : Number{0, winner};
 }
 
 }  // namespace vkml::oracle

@@ -24,7 +24,7 @@ inline bool is_extreme(bool is_float, bool is_largest, Number held, Number given
 inline Number Interpreter::scatter(const Extents& at) {
   using ops::ScatterKind;
   const auto axis = static_cast<std::size_t>(kernel_.attributes[0]);
-  const auto kind = static_cast<ScatterKind>(kernel_.attributes[2]);
+  const auto kind = static_cast<ScatterKind>(kernel_.attributes[1]);
   const bool is_float = is_floating(kernel_.core_inputs[0].dtype);
   Number held = element(kernel_.core_inputs[0], at);
   const Operand& indices = kernel_.core_inputs[1];
@@ -33,8 +33,8 @@ inline Number Interpreter::scatter(const Extents& at) {
   }
   Extents from = at;
   for (from[axis] = 0; from[axis] < indices.extents[axis]; ++from[axis]) {
-    const std::int64_t index = checked(static_cast<int>(kernel_.attributes[1]),
-                                       element(indices, from).i, kernel_.space[axis]);
+    const std::int64_t index =
+        checked(kernel_.core_site, element(indices, from).i, kernel_.space[axis]);
     if (index != at[axis]) continue;
     const Number given = element(kernel_.core_inputs[2], from);
     switch (kind) {

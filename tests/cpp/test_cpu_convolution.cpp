@@ -44,9 +44,9 @@ double tolerance_of(DType dtype) {
   }
 }
 
-void check_convolution(KernelKind kind, const Convolution& conv, DType dtype, bool has_epilogue) {
-  const bool is_forward = kind == KernelKind::kConv2d;
-  const bool is_weight = kind == KernelKind::kConv2dWeightGradient;
+void check_convolution(CoreKind kind, const Convolution& conv, DType dtype, bool has_epilogue) {
+  const bool is_forward = kind == CoreKind::kConv2d;
+  const bool is_weight = kind == CoreKind::kConv2dWeightGradient;
   const Extents space = is_forward ? conv.output() : is_weight ? conv.weight() : conv.input();
   KernelBuilder build(kind, space);
   build.kernel.attributes = conv.attributes();
@@ -65,12 +65,12 @@ void check_convolution(KernelKind kind, const Convolution& conv, DType dtype, bo
   check(build.finish(), tolerance_of(dtype));
 }
 
-constexpr KernelKind kConvolutions[] = {KernelKind::kConv2d, KernelKind::kConv2dInputGradient,
-                                        KernelKind::kConv2dWeightGradient};
+constexpr CoreKind kConvolutions[] = {CoreKind::kConv2d, CoreKind::kConv2dInputGradient,
+                                      CoreKind::kConv2dWeightGradient};
 
 TEST(CpuConvolution, EveryDirectionAndType) {
   for (const Convolution& conv : convolutions()) {
-    for (const KernelKind kind : kConvolutions) {
+    for (const CoreKind kind : kConvolutions) {
       for (const DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
         check_convolution(kind, conv, dtype, false);
       }
@@ -80,7 +80,7 @@ TEST(CpuConvolution, EveryDirectionAndType) {
 
 TEST(CpuConvolution, BiasAndRelu) {
   for (const Convolution& conv : convolutions()) {
-    for (const KernelKind kind : kConvolutions) {
+    for (const CoreKind kind : kConvolutions) {
       for (const DType dtype : {DType::kF32, DType::kBF16}) {
         check_convolution(kind, conv, dtype, true);
       }
@@ -94,8 +94,8 @@ TEST(CpuConvolution, StridedOperands) {
   const Extents channels_last_input{4 * 42, 1, 28, 4};
   const Extents cut_input{4 * 100, 100, 10, 1};
   for (const Extents& strides : {channels_last_input, cut_input}) {
-    for (const KernelKind kind : {KernelKind::kConv2d, KernelKind::kConv2dWeightGradient}) {
-      const bool is_forward = kind == KernelKind::kConv2d;
+    for (const CoreKind kind : {CoreKind::kConv2d, CoreKind::kConv2dWeightGradient}) {
+      const bool is_forward = kind == CoreKind::kConv2d;
       KernelBuilder build(kind, is_forward ? conv.output() : conv.weight());
       build.kernel.attributes = conv.attributes();
       const int image = build.buffer(2 * 400 * 4, BufferKind::kInput);
@@ -132,7 +132,7 @@ TEST(CpuPooling, MaximumWithIndices) {
       for (const bool has_nan : {false, true}) {
         if (has_nan && dtype != DType::kF32) continue;
         for (const bool indices : {false, true}) {
-          KernelBuilder build(indices ? KernelKind::kMaxPool2dIndices : KernelKind::kMaxPool2d,
+          KernelBuilder build(indices ? CoreKind::kMaxPool2dIndices : CoreKind::kMaxPool2d,
                               pool.output());
           build.kernel.attributes = {pool.kh,         pool.kw,        pool.stride_h,
                                      pool.stride_w,   pool.padding_h, pool.padding_w,
@@ -151,7 +151,7 @@ TEST(CpuPooling, MaximumWithIndices) {
 }
 
 TEST(CpuPooling, PaddingNeverWins) {
-  KernelBuilder build(KernelKind::kMaxPool2d, {1, 1, 3, 3});
+  KernelBuilder build(CoreKind::kMaxPool2d, {1, 1, 3, 3});
   build.kernel.attributes = {2, 2, 2, 2, 1, 1, 1, 1};
   build.kernel.core_inputs = {build.dense(DType::kF32, {1, 1, 4, 4})};
   build.result(DType::kF32, build.core(ScalarType::kF32));
@@ -165,7 +165,7 @@ TEST(CpuPooling, PaddingNeverWins) {
 TEST(CpuPooling, MaximumGradient) {
   for (const Pool& pool : pools()) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      KernelBuilder build(KernelKind::kMaxPool2dGradient, pool.input());
+      KernelBuilder build(CoreKind::kMaxPool2dGradient, pool.input());
       build.kernel.attributes = {pool.kh,        pool.kw,        pool.stride_h,   pool.stride_w,
                                  pool.padding_h, pool.padding_w, pool.dilation_h, pool.dilation_w};
       build.kernel.core_inputs = {build.dense(dtype, pool.output()),
@@ -189,7 +189,7 @@ TEST(CpuPooling, AverageWithGradient) {
     for (const std::int64_t counts_padding : {0, 1}) {
       for (const DType dtype : {DType::kF32, DType::kF64, DType::kF16}) {
         for (const bool is_gradient : {false, true}) {
-          KernelBuilder build(is_gradient ? KernelKind::kAvgPool2dGradient : KernelKind::kAvgPool2d,
+          KernelBuilder build(is_gradient ? CoreKind::kAvgPool2dGradient : CoreKind::kAvgPool2d,
                               is_gradient ? pool.input() : pool.output());
           build.kernel.attributes = {pool.kh,        pool.kw,        pool.stride_h, pool.stride_w,
                                      pool.padding_h, pool.padding_w, counts_padding};

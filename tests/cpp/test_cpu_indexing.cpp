@@ -42,10 +42,10 @@ void fill_indices(Memory& memory, const dispatch::Operand& index, std::int64_t e
 
 dispatch::ExecutionGraph gather_graph(const Case& c, DType dtype, DType index_type,
                                       bool has_epilogue) {
-  KernelBuilder build(KernelKind::kGather, c.index);
+  KernelBuilder build(CoreKind::kGather, c.index);
   build.graph.sites.push_back({"gather", c.x[static_cast<std::size_t>(c.axis)]});
-  build.kernel.sites = {0};
-  build.kernel.attributes = {c.axis, 0};
+  build.kernel.core_site = 0;
+  build.kernel.attributes = {c.axis};
   build.kernel.core_inputs = {build.dense(dtype, c.x), index_operand(build, c, index_type)};
   const ScalarType type = ops::compute_type(dtype);
   Register value = build.core(type);
@@ -71,10 +71,10 @@ TEST(CpuIndexing, GatherOfEveryType) {
 }
 
 dispatch::ExecutionGraph scatter_graph(const Case& c, DType dtype, bool in_place) {
-  KernelBuilder build(KernelKind::kScatter, c.x);
+  KernelBuilder build(CoreKind::kScatter, c.x);
   build.graph.sites.push_back({"scatter_add", c.x[static_cast<std::size_t>(c.axis)]});
-  build.kernel.sites = {0};
-  build.kernel.attributes = {c.axis, 0, 0};
+  build.kernel.core_site = 0;
+  build.kernel.attributes = {c.axis, 0};
   build.kernel.core_inputs = {build.dense(dtype, c.x), index_operand(build, c, DType::kI32),
                               build.dense(dtype, c.index)};
   build.result(dtype, build.core(ops::compute_type(dtype)));

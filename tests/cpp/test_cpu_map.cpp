@@ -20,7 +20,7 @@ std::string label(const char* what, ScalarType type) {
 class Unary : public ::testing::TestWithParam<Opcode> {};
 
 void check_instruction(Opcode op, ScalarType type, const Extents& space) {
-  KernelBuilder build(KernelKind::kRegion, space);
+  KernelBuilder build(CoreKind::kNone, space);
   const DType dtype = ops::storage_type(type);
   const int count = ops::operand_count(op);
   const bool shifts =
@@ -80,7 +80,7 @@ TEST(CpuMap, ConversionsBetweenEveryPair) {
       const auto target = static_cast<DType>(to);
       SCOPED_TRACE(std::string(name_of(source)) + " to " + std::string(name_of(target)));
       for (const Extents& space : shapes()) {
-        KernelBuilder build(KernelKind::kRegion, space);
+        KernelBuilder build(CoreKind::kNone, space);
         const Register x = build.load(build.dense(source, space));
         build.result(target, build.emit(Opcode::kConvert, ops::compute_type(target), {x}));
         check(build.finish());
@@ -91,7 +91,7 @@ TEST(CpuMap, ConversionsBetweenEveryPair) {
 
 TEST(CpuMap, NarrowStorageRoundsToNearestEven) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
-    KernelBuilder build(KernelKind::kRegion, {1, 1, 1, 70000});
+    KernelBuilder build(CoreKind::kNone, {1, 1, 1, 70000});
     const dispatch::Operand x = build.dense(DType::kF32, build.kernel.space);
     const Register value = build.load(x);
     build.result(dtype, value);
@@ -112,7 +112,7 @@ TEST(CpuMap, NotANumberInMinMaxAndComparisons) {
   const float nan = std::nanf("");
   for (const Opcode op : {Opcode::kMin, Opcode::kMax, Opcode::kLess, Opcode::kEqual,
                           Opcode::kNotEqual, Opcode::kLessEqual}) {
-    KernelBuilder build(KernelKind::kRegion, {1, 1, 1, 4});
+    KernelBuilder build(CoreKind::kNone, {1, 1, 1, 4});
     const bool compares = op >= Opcode::kEqual;
     const Register a = build.load(build.dense(DType::kF32, build.kernel.space));
     const Register b = build.load(build.dense(DType::kF32, build.kernel.space));
@@ -132,7 +132,7 @@ TEST(CpuMap, NotANumberInMinMaxAndComparisons) {
 
 // a * b + c where an addition after a rounded product would differ.
 TEST(CpuMap, FusedMultiplyAddRoundsOnce) {
-  KernelBuilder build(KernelKind::kRegion, {1, 1, 1, 1});
+  KernelBuilder build(CoreKind::kNone, {1, 1, 1, 1});
   const Register a = build.load(build.dense(DType::kF32, build.kernel.space));
   build.result(DType::kF32,
                build.emit(Opcode::kFma, ScalarType::kF32, {a, a, build.constant(-1.0F)}));
@@ -145,7 +145,7 @@ TEST(CpuMap, FusedMultiplyAddRoundsOnce) {
 
 TEST(CpuMap, ConstantsScalarsAndCoordinates) {
   for (const Extents& space : shapes()) {
-    KernelBuilder build(KernelKind::kRegion, space);
+    KernelBuilder build(CoreKind::kNone, space);
     const Register x = build.load(build.dense(DType::kF32, space));
     const int scalar = build.scalar(ScalarType::kF32);
     const Register s = build.emit(Opcode::kScalar, ScalarType::kF32, {}, scalar);
@@ -168,7 +168,7 @@ TEST(CpuMap, ConstantsScalarsAndCoordinates) {
 }
 
 TEST(CpuMap, BooleanAndWideScalars) {
-  KernelBuilder build(KernelKind::kRegion, {1, 1, 1, 50});
+  KernelBuilder build(CoreKind::kNone, {1, 1, 1, 50});
   const Register x = build.load(build.dense(DType::kF64, build.kernel.space));
   const Register yes =
       build.emit(Opcode::kScalar, ScalarType::kBool, {}, build.scalar(ScalarType::kBool));
@@ -194,7 +194,7 @@ TEST(CpuMap, PolynomialEqualsItsChain) {
                             : std::bit_cast<std::int64_t>(value));
     };
     for (const Extents& space : shapes()) {
-      KernelBuilder build(KernelKind::kRegion, space);
+      KernelBuilder build(CoreKind::kNone, space);
       const Register x = build.load(build.dense(dtype, space));
       Register p = constant(build, 0.25);
       for (int k = 0; k < 7; ++k) {
@@ -225,7 +225,7 @@ TEST(CpuMap, EveryLayout) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kU8, DType::kBool}) {
     for (const auto& [strides, offset] : layouts) {
       for (const bool dense_store : {true, false}) {
-        KernelBuilder build(KernelKind::kRegion, space);
+        KernelBuilder build(CoreKind::kNone, space);
         const ScalarType type = ops::compute_type(dtype);
         const int in =
             build.buffer(45000 * static_cast<std::int64_t>(size_of(dtype)), BufferKind::kInput);
@@ -248,7 +248,7 @@ TEST(CpuMap, EveryLayout) {
 
 TEST(CpuMap, ResultsOverwriteTheirOperands) {
   for (const std::int64_t n : {1, 16, 100, 5000}) {
-    KernelBuilder build(KernelKind::kRegion, {1, 1, 1, n});
+    KernelBuilder build(CoreKind::kNone, {1, 1, 1, n});
     const dispatch::Operand x = build.dense(DType::kF32, build.kernel.space);
     const dispatch::Operand y = build.dense(DType::kF32, build.kernel.space);
     const Register a = build.load(x);
@@ -264,7 +264,7 @@ TEST(CpuMap, ResultsOverwriteTheirOperands) {
 }
 
 TEST(CpuMap, OperandsChangePlaces) {
-  KernelBuilder build(KernelKind::kRegion, {1, 1, 1, 3000});
+  KernelBuilder build(CoreKind::kNone, {1, 1, 1, 3000});
   const Register a = build.load(build.dense(DType::kF32, build.kernel.space));
   const Register b = build.load(build.dense(DType::kF32, build.kernel.space));
   build.result(DType::kF32, b);
@@ -275,7 +275,7 @@ TEST(CpuMap, OperandsChangePlaces) {
 }
 
 TEST(CpuMap, ManyLiveValues) {
-  KernelBuilder build(KernelKind::kRegion, {1, 1, 1, 2049});
+  KernelBuilder build(CoreKind::kNone, {1, 1, 1, 2049});
   std::vector<Register> values{build.load(build.dense(DType::kF32, build.kernel.space))};
   for (int i = 0; i < 100; ++i) {
     values.push_back(
@@ -294,9 +294,8 @@ TEST(CpuMap, ManyLiveValues) {
 
 TEST(CpuMap, BadIndexIsReportedAndClamped) {
   for (const bool is_bad : {false, true}) {
-    KernelBuilder build(KernelKind::kRegion, {1, 1, 1, 21});
+    KernelBuilder build(CoreKind::kNone, {1, 1, 1, 21});
     build.graph.sites.push_back({"take", 10});
-    build.kernel.sites = {0};
     const Register index = build.load(build.dense(DType::kI32, build.kernel.space));
     const Register checked =
         build.emit(Opcode::kCheckIndex, ScalarType::kI32, {index, build.integer(10)}, 0);

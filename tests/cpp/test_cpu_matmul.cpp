@@ -55,7 +55,7 @@ TEST(CpuMatmul, EveryTypeAndTranspose) {
       for (const bool a_transposed : {false, true}) {
         for (const bool b_transposed : {false, true}) {
           for (const bool is_shared : {false, true}) {
-            KernelBuilder build(KernelKind::kMatmul, {p.b0, p.b1, p.m, p.n});
+            KernelBuilder build(CoreKind::kMatmul, {p.b0, p.b1, p.m, p.n});
             build.kernel.core_inputs = {matrix(build, dtype, p, p.m, p.k, a_transposed, false),
                                         matrix(build, dtype, p, p.k, p.n, b_transposed, is_shared)};
             build.result(dtype, build.core(ops::compute_type(dtype)));
@@ -69,7 +69,7 @@ TEST(CpuMatmul, EveryTypeAndTranspose) {
 
 TEST(CpuMatmul, StridedRowsAndColumns) {
   for (const DType dtype : {DType::kF32, DType::kI32}) {
-    KernelBuilder build(KernelKind::kMatmul, {1, 1, 20, 30});
+    KernelBuilder build(CoreKind::kMatmul, {1, 1, 20, 30});
     const int a = build.buffer(20 * 100 * 4, BufferKind::kInput);
     const int b = build.buffer(40 * 60 * 4, BufferKind::kInput);
     build.kernel.core_inputs = {{a, dtype, 3, {1, 1, 20, 40}, {0, 0, 100, 2}},
@@ -84,7 +84,7 @@ TEST(CpuMatmul, Epilogue) {
   for (const Product& p : products()) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       for (const bool is_single : {true, false}) {
-        KernelBuilder build(KernelKind::kMatmul, {p.b0, p.b1, p.m, p.n});
+        KernelBuilder build(CoreKind::kMatmul, {p.b0, p.b1, p.m, p.n});
         build.kernel.core_inputs = {matrix(build, dtype, p, p.m, p.k, false, false),
                                     matrix(build, dtype, p, p.k, p.n, true, false)};
         const int bias = build.buffer(p.n * 4, BufferKind::kInput);
@@ -103,7 +103,7 @@ TEST(CpuMatmul, Epilogue) {
 // The residual that the epilogue adds is overwritten by the result.
 TEST(CpuMatmul, ResultOverwritesWhatTheEpilogueReads) {
   const Product p{1, 1, 70, 90, 30};
-  KernelBuilder build(KernelKind::kMatmul, {1, 1, p.m, p.n});
+  KernelBuilder build(CoreKind::kMatmul, {1, 1, p.m, p.n});
   const dispatch::Operand residual = build.dense(DType::kF32, build.kernel.space);
   build.kernel.core_inputs = {matrix(build, DType::kF32, p, p.m, p.k, false, false),
                               matrix(build, DType::kF32, p, p.k, p.n, false, false)};

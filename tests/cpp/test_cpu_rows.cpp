@@ -34,7 +34,7 @@ double tolerance_of(ReduceKind kind, DType dtype) {
 }
 
 void check_reduction(ReduceKind kind, ScalarType type, const Rows& rows) {
-  KernelBuilder build(KernelKind::kRegion, rows.space, rows.reduce_dims);
+  KernelBuilder build(CoreKind::kNone, rows.space, rows.reduce_dims);
   const DType dtype = ops::storage_type(type);
   const bool is_argument = kind == ReduceKind::kArgMax || kind == ReduceKind::kArgMin;
   const ScalarType result = is_argument ? ScalarType::kI32 : type;
@@ -90,7 +90,7 @@ TEST(CpuRows, StridedRows) {
   for (const Layout& layout : layouts) {
     for (const DType dtype : {DType::kF32, DType::kF64, DType::kI64, DType::kBF16, DType::kI32}) {
       for (const ReduceKind kind : {ReduceKind::kSum, ReduceKind::kMax, ReduceKind::kArgMin}) {
-        KernelBuilder build(KernelKind::kRegion, layout.space, layout.reduce_dims);
+        KernelBuilder build(CoreKind::kNone, layout.space, layout.reduce_dims);
         std::int64_t least = 0;
         std::int64_t most = 0;
         for (std::size_t i = 0; i < 4; ++i) {
@@ -113,7 +113,7 @@ TEST(CpuRows, StridedRows) {
 
 // e = exp-like(x - max); e / sum(e), and the sum itself: three passes, a value kept between two.
 void check_normalization(const Rows& rows, DType dtype, bool in_place) {
-  KernelBuilder build(KernelKind::kRegion, rows.space, rows.reduce_dims);
+  KernelBuilder build(CoreKind::kNone, rows.space, rows.reduce_dims);
   const ScalarType f32 = ScalarType::kF32;
   const Register x = build.load(build.dense(dtype, rows.space));
   const Register greatest = build.reduce(ReduceKind::kMax, f32, x);
@@ -142,7 +142,7 @@ TEST(CpuRows, SeveralPhases) {
 TEST(CpuRows, SeveralPhasesOfStridedRows) {
   for (const Rows& rows : {Rows{{1, 1, 128, 64}, 1}, Rows{{1, 1, 40, 3000}, 1},
                            Rows{{1, 1, 9, 40000}, 1}, Rows{{1, 3, 17, 50}, 1}}) {
-    KernelBuilder build(KernelKind::kRegion, rows.space, rows.reduce_dims);
+    KernelBuilder build(CoreKind::kNone, rows.space, rows.reduce_dims);
     const ScalarType f32 = ScalarType::kF32;
     const std::int64_t columns = rows.space[2];
     const Extents strides{0, columns * rows.space[3], 1, columns};
@@ -170,7 +170,7 @@ TEST(CpuRows, SeveralPhasesOfStridedRows) {
 
 TEST(CpuRows, CoordinatesRowValuesAndConstants) {
   for (const Rows& rows : rows_with_elements()) {
-    KernelBuilder build(KernelKind::kRegion, rows.space, rows.reduce_dims);
+    KernelBuilder build(CoreKind::kNone, rows.space, rows.reduce_dims);
     const ScalarType f32 = ScalarType::kF32;
     const Register x = build.load(build.dense(DType::kF32, rows.space));
     Register sum = x;
@@ -195,7 +195,7 @@ TEST(CpuRows, NotANumberWins) {
     for (const ReduceKind kind :
          {ReduceKind::kMax, ReduceKind::kMin, ReduceKind::kArgMax, ReduceKind::kArgMin}) {
       const bool is_argument = kind >= ReduceKind::kArgMax;
-      KernelBuilder build(KernelKind::kRegion, {1, 1, 3, n}, 1);
+      KernelBuilder build(CoreKind::kNone, {1, 1, 3, n}, 1);
       const Register x = build.load(build.dense(DType::kF32, build.kernel.space));
       const ScalarType result = is_argument ? ScalarType::kI32 : ScalarType::kF32;
       build.result(ops::storage_type(result), build.reduce(kind, result, x), true);
@@ -210,7 +210,7 @@ TEST(CpuRows, NotANumberWins) {
 
 TEST(CpuRows, LongSumIsExactAndDoesNotDependOnThreads) {
   constexpr std::int64_t kCount = std::int64_t{1} << 25;
-  KernelBuilder build(KernelKind::kRegion, {1, 1, 1, kCount}, 1);
+  KernelBuilder build(CoreKind::kNone, {1, 1, 1, kCount}, 1);
   const Register x = build.load(build.dense(DType::kF32, build.kernel.space));
   build.result(DType::kF32, build.reduce(ReduceKind::kSum, ScalarType::kF32, x), true);
   const auto graph = build.finish();

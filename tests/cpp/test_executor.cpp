@@ -27,9 +27,11 @@ dispatch::PlanKey key_of(const Value& value) {
   return make_key(dispatch::make_schedule({&value.node(), 1}, true));
 }
 
-dispatch::ExecutionGraph plan_of(std::span<const NodePtr> roots) {
+dispatch::ExecutionGraph plan_of(std::span<const NodePtr> roots,
+                                 const dispatch::FusionOptions& options = {}) {
   const dispatch::Schedule schedule = dispatch::make_schedule(roots, false);
-  dispatch::ExecutionGraph graph = dispatch::lower(schedule, dispatch::fuse(schedule, true)).graph;
+  dispatch::ExecutionGraph graph =
+      dispatch::lower(schedule, dispatch::fuse(schedule, options)).graph;
   dispatch::plan_memory(graph);
   return graph;
 }
@@ -51,6 +53,7 @@ class FailingBackend final : public dispatch::Backend, public Allocator {
     reason = "it was told so";
     return node.op().name != unsupported;
   }
+  int max_operands() const override { return dispatch::kLeastOperands; }
   std::int64_t scratch_bytes(const dispatch::Kernel&) const override { return 0; }
   std::shared_ptr<dispatch::Executable> compile(dispatch::ExecutionGraph graph) override {
     return inner_->compile(std::move(graph));
@@ -342,12 +345,27 @@ TEST(Verifier, RefusesWhatMayFailAfterABlockIsOverwritten) {
   const dispatch::ExecutionGraph sound = plan_of(roots);
   dispatch::verify_plan(sound);
   ASSERT_EQ(sound.kernels.size(), 2u);
-  ASSERT_EQ(sound.kernels[0].sites, std::vector<int>{0});
+  ASSERT_EQ(dispatch::sites_of(sound.kernels[0]), std::vector<int>{0});
+  EXPECT_TRUE(dispatch::sites_of(sound.kernels[1]).empty());
   dispatch::ExecutionGraph late = sound;
   std::swap(late.kernels[0], late.kernels[1]);
   EXPECT_THROW(dispatch::verify_plan(late), InternalError);
   for (dispatch::Buffer& buffer : late.buffers) buffer.donor_is_dead = buffer.donor >= 0;
   dispatch::verify_plan(late);
+}
+
+TEST(Fusion, ADevicesLimitOnOperandsSplitsKernels) {
+  Value sum = leaf({3}, {1, 2, 3});
+  for (int i = 0; i < 9; ++i) sum = sum + leaf({3}, {1, 1, 1});
+  const auto plan_with = [&](int most) {
+    return plan_of(std::array{sum.node()}, {.max_operands = most});
+  };
+  EXPECT_EQ(plan_with(dispatch::kMaxOperands).kernels.size(), 1u);
+  const dispatch::ExecutionGraph split = plan_with(dispatch::kLeastOperands);
+  EXPECT_GT(split.kernels.size(), 1u);
+  for (const dispatch::Kernel& kernel : split.kernels) {
+    EXPECT_LE(kernel.loads.size() + kernel.stores.size(), dispatch::kLeastOperands);
+  }
 }
 
 TEST(MemoryPlan, AChainOfProductsNeedsTwoBuffers) {

@@ -101,7 +101,7 @@ TEST(Reference, ViewsOfComputedAndPendingValues) {
     EXPECT_EQ(numbers_of(graph::transpose(base, 0, 1)), (Numbers{0, 3, 1, 4, 2, 5}));
     EXPECT_EQ(numbers_of(graph::slice(base, 1, std::nullopt, std::nullopt, -2)),
               (Numbers{2, 0, 5, 3}));
-    const Value row = graph::select_index(base, 0, 1);
+    const Value row = graph::select_index("getitem", base, 0, 1);
     EXPECT_EQ(numbers_of(graph::broadcast_to(row, List{2, 3})), (Numbers{3, 4, 5, 3, 4, 5}));
     EXPECT_EQ(numbers_of(graph::reshape(graph::transpose(base, 0, 1), List{6})),
               (Numbers{0, 3, 1, 4, 2, 5}));

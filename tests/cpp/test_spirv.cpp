@@ -327,7 +327,7 @@ TEST(Spirv, EqualKernelsGiveEqualWords) {
 }
 
 TEST(Spirv, TooManyBuffersAreAnErrorThatSaysSo) {
-  oracle::KernelBuilder b(dispatch::KernelKind::kRegion, {1, 1, 1, 8});
+  oracle::KernelBuilder b(ops::CoreKind::kNone, {1, 1, 1, 8});
   oracle::Register sum = b.load(b.dense(DType::kF32, b.kernel.space));
   for (int i = 0; i < 20; ++i) {
     const oracle::Register next = b.load(b.dense(DType::kF32, b.kernel.space));
@@ -363,7 +363,7 @@ TEST(Spirv, LargeRegionsAreCut) {
 
 TEST(Spirv, ManyStridesStillFit) {
   // Four transposed operands: more strides than 128 bytes hold. Literals take their place.
-  oracle::KernelBuilder b(dispatch::KernelKind::kRegion, {3, 5, 7, 9});
+  oracle::KernelBuilder b(ops::CoreKind::kNone, {3, 5, 7, 9});
   oracle::Register sum = b.load(b.dense(DType::kF32, b.kernel.space));
   for (int i = 0; i < 9; ++i) {
     const auto operand = oracle::transposed(b.dense(DType::kF32, {3, 5, 9, 7}));

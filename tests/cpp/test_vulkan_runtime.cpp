@@ -205,7 +205,6 @@ ExecutionGraph checked_graph(std::int64_t count, std::int64_t extent) {
                  {Opcode::kCheckIndex, ScalarType::kI32, 0, 1, 0, 0}},
                 {2}),
       test::add_constant(1, 3, count, 1.0F)};
-  graph.kernels[0].sites = {0};
   return graph;
 }
 

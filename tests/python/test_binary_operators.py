@@ -96,3 +96,41 @@ def test_a_power_of_one_is_another_tensor(device: object) -> None:
     values, _ = vkml.sort(scalar)
     values += 1
     assert scalar.item() == 2
+
+
+IN_PLACE = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv,
+    operator.imod: operator.mod,
+    operator.ipow: operator.pow,
+}
+
+
+def operators_of(tensor: vkml.Tensor) -> list[str]:
+    """What is computed below a tensor, but for copies and numbers."""
+    copies = {"assign", "cast", "contiguous", "leaf", "scalar", "to"}
+    nodes = vkml._vkml._describe([tensor])["nodes"]
+    return sorted(node["op"] for node in nodes if node["op"] not in copies)
+
+
+@pytest.mark.parametrize("number", [2, 3.0, 4.0])
+@pytest.mark.parametrize("in_place", IN_PLACE)
+def test_operators_in_place_compute_what_the_others_do(
+    in_place: object, number: float, device: object
+) -> None:
+    """X **= 2 is a square and x /= 2 a product, as x ** 2 and x / 2 are."""
+    start = vkml.tensor([1.1, -2.7, 3.3], device=device).realize()
+    changed = start.clone().realize()
+    other_name = changed
+    apart = IN_PLACE[in_place](start, number)
+    assert in_place(changed, number) is other_name
+    assert operators_of(changed) == operators_of(apart)
+    np.testing.assert_array_equal(other_name.numpy(), apart.numpy())
+
+
+def test_a_power_takes_no_modulus() -> None:
+    with pytest.raises(TypeError):
+        pow(vkml.ones(2), 2, 5)

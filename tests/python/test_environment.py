@@ -70,3 +70,24 @@ def test_debugging_says_that_a_pipeline_cache_could_not_be_written(tmp_path):
     code = "import vkml; (vkml.rand(3, device='vulkan') * 2).tolist(); vkml.synchronize()"
     assert messages(code, XDG_CACHE_HOME=str(tmp_path), VKML_DEBUG="0") == ""
     assert "pipeline cache" in messages(code, XDG_CACHE_HOME=str(tmp_path), VKML_DEBUG="1")
+
+
+ADDS_MANY = """
+import vkml
+tensors = [vkml.full((3,), float(i), device=vkml.vulkan) for i in range(20)]
+for tensor in tensors:
+    tensor.realize()
+total = tensors[0]
+for tensor in tensors[1:]:
+    total = total * 1.5 + tensor
+index = vkml.tensor([2, 0], device=vkml.vulkan)
+expected = 0.0
+for i in range(20):
+    expected = expected * 1.5 + i
+assert abs((total[index] / expected - 1).numpy()).max() < 1e-6
+"""
+
+
+@pytest.mark.skipif(len(vkml.devices()) == 1, reason="there is no Vulkan device")
+def test_kernels_keep_to_the_least_devices_buffers():
+    messages(ADDS_MANY, VKML_MIN_SPEC="1")

@@ -186,3 +186,40 @@ def test_very_many_equal_indices(device: object) -> None:
     table = vkml.zeros(2, 9, device=device, requires_grad=True)
     vkml.embedding(index, table).sum().backward()
     assert table.grad.tolist() == [[count] * 9, [0] * 9]
+
+
+BAD_INDICES = [
+    (vkml.tensor([0.5]),),
+    (vkml.tensor([True, False]),),
+    (slice(None), 7),
+    (7, [0, 1]),
+    (0, 0, 0, [1]),
+]
+
+
+def test_errors_of_reading_and_writing_name_what_was_called() -> None:
+    x = vkml.zeros(3, 3)
+    for index in BAD_INDICES:
+        with pytest.raises(vkml.VkmlError, match=r"^\[getitem\]"):
+            x[index]
+        with pytest.raises(vkml.VkmlError, match=r"^\[setitem\]"):
+            x[index] = 1
+    with pytest.raises(vkml.IndexError, match=r"\[index_put\]"):
+        vkml.index_put(x, (vkml.tensor([0]),) * 3, 1.0)
+    x[[0, 9]] = 1
+    with pytest.raises(vkml.IndexError, match=r"\[setitem\] index 9 is out of bounds"):
+        x.numpy()
+    for function, name in ((vkml.zeros, "zeros"), (vkml.ones, "ones"), (vkml.rand, "rand")):
+        with pytest.raises(vkml.VkmlError, match=rf"\[{name}\]"):
+            function("text", 2)
+
+
+def test_masked_scatter_needs_enough_elements(device: object) -> None:
+    x = vkml.zeros(3, device=device).realize()
+    mask = vkml.tensor([True, False, True], device=device)
+    for count in (0, 1):
+        source = vkml.ones(count, device=device)
+        with pytest.raises(vkml.IndexError, match=r"\[masked_scatter\]"):
+            vkml.masked_scatter(x, mask, source).numpy()
+    nothing = vkml.masked_scatter(x, vkml.zeros_like(mask), vkml.ones(0, device=device))
+    assert nothing.tolist() == [0, 0, 0]

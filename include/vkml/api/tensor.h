@@ -181,7 +181,10 @@ class Tensor {
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
+/// A constant power of two divides by its exact reciprocal.
 Tensor operator/(const Tensor& a, const Tensor& b);
+/// a to the power b, as Python's **: of floats and the constant 2 the square.
+Tensor power(const Tensor& a, const Tensor& b);
 
 /// Computes several tensors of one device as one graph. Throws DeviceError for more devices.
 void realize(std::span<const Tensor> tensors);

@@ -41,6 +41,10 @@ struct DeviceInfo {
   std::vector<std::string> features;
 };
 
+/// Operands that every device has room for in a kernel: those of the largest operator, which has
+/// four sources and a result.
+inline constexpr int kLeastOperands = 5;
+
 /// Thrown by Backend::run() when it fails with part of the plan done: a block that the plan writes
 /// in place holds neither its old nor its new value.
 struct PartialRun {
@@ -58,6 +62,9 @@ class Backend {
 
   /// Whether the node can be evaluated; if not, `reason` says why, for people.
   virtual bool supports(const graph::Node& node, std::string& reason) const = 0;
+
+  /// The most operands of one kernel, kLeastOperands or more: plans share kernels within it.
+  virtual int max_operands() const = 0;
 
   /// Bytes of scratch that a kernel wants beside its operands (0: none).
   virtual std::int64_t scratch_bytes(const Kernel& kernel) const = 0;

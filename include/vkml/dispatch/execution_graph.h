@@ -15,6 +15,7 @@
 
 #include "vkml/core/shape.h"
 #include "vkml/graph/op_info.h"
+#include "vkml/ops/core_kind.h"
 #include "vkml/ops/scalar_program.h"
 
 namespace vkml::dispatch {
@@ -47,74 +48,20 @@ struct Operand {
   Extents strides{0, 0, 0, 0};
 };
 
-/// What runs before the program. Shapes are those of Kernel::core_inputs; accumulation is in f32
-/// for f16, bf16 and f32, in f64 for f64, wrapping for integers.
-enum class KernelKind : std::uint8_t {
-  /// No core: the program alone, over `space`; a map, or with reduce_dims > 0 a row reduction.
-  kRegion,
-  /// a (B0, B1, M, K) @ b (B0, B1, K, N), any strides; space (B0, B1, M, N).
-  /// attributes: none, or a graph::MatmulPrecision.
-  kMatmul,
-  /// input (N, C, H, W), weight (O, C/groups, KH, KW); space (N, O, OH, OW).
-  /// attributes: stride h, w; padding h, w; dilation h, w; groups.
-  kConv2d,
-  /// output gradient (N, O, OH, OW), weight; space (N, C, H, W). Same attributes.
-  kConv2dInputGradient,
-  /// input, output gradient; space (O, C/groups, KH, KW). Same attributes.
-  kConv2dWeightGradient,
-  /// input (N, C, H, W); space (N, C, OH, OW). Padding never wins; NaN does.
-  /// attributes: kernel h, w; stride h, w; padding h, w; dilation h, w.
-  kMaxPool2d,
-  /// The same, giving the position h * W + w of the (first) maximum as i32.
-  kMaxPool2dIndices,
-  /// output gradient (N, C, OH, OW), indices (N, C, OH, OW); space (N, C, H, W): each input adds
-  /// the gradients of the windows whose index names it, in window order. Same attributes.
-  kMaxPool2dGradient,
-  /// attributes: kernel h, w; stride h, w; padding h, w; count_include_pad (0 or 1).
-  kAvgPool2d,
-  /// output gradient (N, C, OH, OW); space (N, C, H, W). Same attributes.
-  kAvgPool2dGradient,
-  /// x, index (i32 or i64); space is the index's shape;
-  /// out[.., i, ..] = x[.., index[.., i, ..], ..].
-  /// attributes: axis of the padded rank 4; site. Axes other than `axis` have equal extents or the
-  /// index's is smaller.
-  kGather,
-  /// base, index, source; space is the base's shape; every element of the base combined with the
-  /// source elements whose index along the axis names it, in the order of the source: added,
-  /// replaced by the last, multiplied, or the largest or smallest of all (NaN wins).
-  /// attributes: axis of the padded rank 4; site; ops::ScatterKind.
-  kScatter,
-  /// x, or a and b for kLinear, dense or strided; space is their shape. Element i along the axis
-  /// from elements 0 to i: their sum, their product, y_i = a_i y_(i-1) + b_i with y_(-1) = 0, or
-  /// the position (i32) of their last largest or smallest (of the last NaN, if any). Floats carry
-  /// at least f32, integers wrap. attributes: axis of the padded rank 4; ops::ScanKind.
-  kScan,
-  /// x; space is its shape. The positions (i32) along the axis that sort it stably, NaN last, or
-  /// with `descending` first. attributes: axis of the padded rank 4; descending (0 or 1).
-  kArgSort,
-  /// sorted (.., N), ascending along the last axis, and values (.., M) of one dtype; the other
-  /// axes of `sorted` are the values' or 1. Space is the values' shape. The number (i32) of sorted
-  /// elements before each value: below it, or with `right` not above it. NaN is above all.
-  /// attributes: right (0 or 1).
-  kSearchSorted,
-};
-
-const char* name_of(KernelKind kind);
-
 /// prologue -> core -> epilogue over an iteration space. The program runs at each element; in it
 /// kCore is the core's result and kLoad an element of `loads`. Output i goes to stores[i].
 struct Kernel {
-  KernelKind kind = KernelKind::kRegion;
-  graph::Attributes attributes;
+  ops::CoreKind kind = ops::CoreKind::kNone;
+  graph::Attributes attributes;  // of the core
+  int core_site = -1;            // where a core that checks indices reports; -1: it checks none
   Extents space{1, 1, 1, 1};
-  int reduce_dims = 0;  // trailing axes of `space` that form a row (kRegion only)
+  int reduce_dims = 0;  // trailing axes of `space` that form a row (without a core)
   ops::ScalarType core_type = ops::ScalarType::kF32;  // type of kCore
   std::vector<Operand> core_inputs;
   std::vector<Operand> loads;  // extents equal `space`
   std::vector<Operand>
       stores;  // extents equal `space`; a row value has stride 0 along the row axes
   ops::ScalarProgram program;
-  std::vector<int> sites;          // that it may report; none: it checks no index
   std::vector<int> nodes;          // positions in ExecutionGraph::nodes
   std::int64_t scratch_bytes = 0;  // asked for by Backend::scratch_bytes
   int scratch = -1;                // a temporary buffer of that size, or -1
@@ -150,6 +97,10 @@ struct ExecutionGraph {
   int result_count = 0;
   std::int64_t arena_bytes = 0;
 };
+
+/// The sites that a kernel may report: its core's and those of its program, ascending. None: it
+/// checks no index.
+std::vector<int> sites_of(const Kernel& kernel);
 
 /// Product of the extents.
 std::int64_t numel(const Extents& extents);

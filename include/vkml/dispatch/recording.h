@@ -19,6 +19,9 @@
 namespace vkml::dispatch {
 
 struct Plan;
+struct Lowered;
+struct RecordedPart;
+struct Schedule;
 
 /// A block of a recording.
 using BlockId = int;
@@ -96,14 +99,16 @@ class Recording {
   RecordedStep finish(std::span<const BlockId> kept, std::span<const BlockId> renewed);
 
  private:
-  struct Part;
   StoragePtr add_block(Device device, std::size_t bytes);
+  void check_device(Device device);
+  std::vector<RecordedStep::Input> inputs_of(const Schedule& schedule,
+                                             const Lowered& lowered) const;
 
   std::uint64_t serial_;       // tells blocks of different recordings apart
   std::vector<bool> given_;    // by block
   std::vector<bool> written_;  // by block
   std::optional<Device> device_;
-  std::vector<Part> parts_;
+  std::vector<RecordedPart> parts_;
 };
 
 }  // namespace vkml::dispatch

@@ -1,7 +1,9 @@
 // What the graph knows of an operator: a name, a family, and its gradient rule.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -59,11 +61,24 @@ class Attributes {
 using GradientRule = void (*)(const Value& output, const Value& gradient,
                               std::span<Value> gradients);
 
+/// The values that a gradient rule reads beside the gradient: a backward pass after this one's run
+/// would compute them again if they were not kept. Shapes and dtypes are not values.
+struct GradientReads {
+  std::uint32_t operands = 0;  // bit i: source i; the last bit: all from there on
+  bool output = false;
+
+  static constexpr GradientReads everything() { return {~std::uint32_t{0}, true}; }
+  constexpr bool operand(std::size_t source) const {
+    return ((operands >> std::min<std::size_t>(source, 31)) & 1u) != 0;
+  }
+};
+
 struct OpInfo {
   const char* name = "";
   Family family = Family::kLeaf;
-  int id = 0;                       // within the family: row number, KernelKind, ReduceKind
+  int id = 0;                       // within the family: ops::Row, ops::CoreKind, ops::ReduceKind
   GradientRule gradient = nullptr;  // null: not differentiable
+  GradientReads reads = {};  // of the rule; rows find theirs by probing (ops::gradient_reads)
 };
 
 }  // namespace vkml::graph

@@ -1,33 +1,50 @@
-// Structural operators that have a kernel core of their own. Their attributes and shapes are
-// documented beside dispatch::KernelKind, which lists the same cores in the same order.
+// Structural operators that have a kernel core of their own. core_kind.def.h is the only list of
+// them: a node's OpInfo and a planned kernel name a core by the same enumerator.
 #pragma once
+
+#include <cstdint>
 
 #include "vkml/graph/op_info.h"
 
 namespace vkml::ops {
 
-enum class CoreKind : int {
-  kMatmul,
-  kConv2d,
-  kConv2dInputGradient,
-  kConv2dWeightGradient,
-  kMaxPool2d,
-  kMaxPool2dIndices,
-  kMaxPool2dGradient,
-  kAvgPool2d,
-  kAvgPool2dGradient,
-  kGather,
-  kScatter,
-  kScan,
-  kArgSort,
-  kSearchSorted,
+enum class CoreKind : std::uint8_t {
+#define VKML_CORE(kind, name, checks) kind,
+#include "vkml/ops/core_kind.def.h"
 };
 
-/// Whether the operator checks indices at run time and may raise IndexError: the one list of those.
-inline bool checks_indices(const graph::OpInfo& op) {
-  return op.family == graph::Family::kCheck ||
-         (op.family == graph::Family::kCore && (op.id == static_cast<int>(CoreKind::kGather) ||
-                                                op.id == static_cast<int>(CoreKind::kScatter)));
+constexpr const char* name_of(CoreKind kind) {
+  constexpr const char* kNames[] = {
+#define VKML_CORE(kind, name, checks) name,
+#include "vkml/ops/core_kind.def.h"
+  };
+  return kNames[static_cast<int>(kind)];
+}
+
+/// Whether the core checks indices at run time.
+constexpr bool checks_indices(CoreKind kind) {
+  constexpr bool kChecks[] = {
+#define VKML_CORE(kind, name, checks) checks,
+#include "vkml/ops/core_kind.def.h"
+  };
+  return kChecks[static_cast<int>(kind)];
+}
+
+/// An operator that is a core, in the name that users know it by.
+constexpr graph::OpInfo core_op(const char* name, CoreKind kind,
+                                graph::GradientRule gradient = nullptr,
+                                graph::GradientReads reads = {}) {
+  return {name, graph::Family::kCore, static_cast<int>(kind), gradient, reads};
+}
+
+/// The core of an operator; kNone of one that has none.
+constexpr CoreKind core_of(const graph::OpInfo& op) {
+  return op.family == graph::Family::kCore ? static_cast<CoreKind>(op.id) : CoreKind::kNone;
+}
+
+/// Whether the operator checks indices at run time and may raise IndexError.
+constexpr bool checks_indices(const graph::OpInfo& op) {
+  return op.family == graph::Family::kCheck || checks_indices(core_of(op));
 }
 
 /// What kScatter does with the elements of the source that meet at one element of the base.

@@ -21,13 +21,6 @@ const ElementwiseRow& row_of(const graph::OpInfo& op);
 /// The program of a row for a compute type, recorded once.
 const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands);
 
-/// What a row's gradient rule reads besides the gradient: found by recording the rule once.
-struct GradientReads {
-  unsigned operands = 0;  // bit i: operand i
-  bool output = false;
-};
-GradientReads gradient_reads(const graph::OpInfo& op);
-
 /// The type in which an elementwise node computes: that of its (value) operands.
 ScalarType operand_type(const graph::Node& node);
 

@@ -69,8 +69,8 @@ Value broadcast_to(const Value& x, Axes extents);
 /// is not 0.
 Value slice(const Value& x, std::int64_t axis, std::optional<std::int64_t> start,
             std::optional<std::int64_t> stop, std::int64_t step);
-/// x[index] along an axis, which disappears. Throws IndexError.
-Value select_index(const Value& x, std::int64_t axis, std::int64_t index);
+/// x[index] along an axis, which disappears. Throws IndexError in the name of `op`.
+Value select_index(const char* op, const Value& x, std::int64_t axis, std::int64_t index);
 /// The same storage, with no gradient to x.
 Value detach(const Value& x);
 /// Whether a recorded view is one that detach() or alias() made.

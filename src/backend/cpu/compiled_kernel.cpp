@@ -17,7 +17,7 @@ namespace vkml::cpu {
 namespace {
 
 using dispatch::Kernel;
-using dispatch::KernelKind;
+using ops::CoreKind;
 
 class RegionKernel final : public CompiledKernel {
  public:
@@ -30,9 +30,9 @@ class RegionKernel final : public CompiledKernel {
 };
 
 #ifdef VKML_HAVE_ONEDNN
-bool is_convolution(KernelKind kind) {
-  return kind == KernelKind::kConv2d || kind == KernelKind::kConv2dInputGradient ||
-         kind == KernelKind::kConv2dWeightGradient;
+bool is_convolution(CoreKind kind) {
+  return kind == CoreKind::kConv2d || kind == CoreKind::kConv2dInputGradient ||
+         kind == CoreKind::kConv2dWeightGradient;
 }
 #endif
 
@@ -40,7 +40,7 @@ bool is_convolution(KernelKind kind) {
 std::unique_ptr<CompiledKernel> compile_with_library(
     [[maybe_unused]] const Kernel& kernel, [[maybe_unused]] const dispatch::ExecutionGraph& graph) {
 #ifdef VKML_HAVE_ONEDNN
-  if (kernel.kind == KernelKind::kMatmul) return onednn::compile_matmul(kernel, graph);
+  if (kernel.kind == CoreKind::kMatmul) return onednn::compile_matmul(kernel, graph);
   if (is_convolution(kernel.kind)) return onednn::compile_convolution(kernel, graph);
 #endif
   return nullptr;
@@ -48,7 +48,7 @@ std::unique_ptr<CompiledKernel> compile_with_library(
 
 std::int64_t library_scratch_bytes([[maybe_unused]] const Kernel& kernel) {
 #ifdef VKML_HAVE_ONEDNN
-  if (kernel.kind == KernelKind::kMatmul) return onednn::matmul_scratch_bytes(kernel);
+  if (kernel.kind == CoreKind::kMatmul) return onednn::matmul_scratch_bytes(kernel);
   if (is_convolution(kernel.kind)) return onednn::convolution_scratch_bytes(kernel);
 #endif
   return -1;
@@ -61,47 +61,47 @@ std::unique_ptr<CompiledKernel> compile_kernel(const dispatch::ExecutionGraph& g
   const Kernel& kernel = graph.kernels[index];
   if (auto compiled = compile_with_library(kernel, graph)) return compiled;
   switch (kernel.kind) {
-    case KernelKind::kRegion:
+    case CoreKind::kNone:
       return std::make_unique<RegionKernel>(kernel, graph);
-    case KernelKind::kMatmul:
+    case CoreKind::kMatmul:
       return compile_matmul(kernel, graph);
-    case KernelKind::kConv2d:
-    case KernelKind::kConv2dInputGradient:
-    case KernelKind::kConv2dWeightGradient:
+    case CoreKind::kConv2d:
+    case CoreKind::kConv2dInputGradient:
+    case CoreKind::kConv2dWeightGradient:
       return compile_convolution(kernel, graph);
-    case KernelKind::kMaxPool2d:
-    case KernelKind::kMaxPool2dIndices:
-    case KernelKind::kMaxPool2dGradient:
-    case KernelKind::kAvgPool2d:
-    case KernelKind::kAvgPool2dGradient:
+    case CoreKind::kMaxPool2d:
+    case CoreKind::kMaxPool2dIndices:
+    case CoreKind::kMaxPool2dGradient:
+    case CoreKind::kAvgPool2d:
+    case CoreKind::kAvgPool2dGradient:
       return compile_pooling(kernel, graph);
-    case KernelKind::kGather:
+    case CoreKind::kGather:
       return compile_gather(kernel, graph);
-    case KernelKind::kScatter:
+    case CoreKind::kScatter:
       return compile_scatter(kernel, graph);
-    case KernelKind::kScan:
+    case CoreKind::kScan:
       return compile_scan(kernel, graph);
-    case KernelKind::kArgSort:
+    case CoreKind::kArgSort:
       return compile_argsort(kernel, graph);
-    case KernelKind::kSearchSorted:
+    case CoreKind::kSearchSorted:
       return compile_search_sorted(kernel, graph);
   }
-  throw InternalError(fmt::format("[cpu] no kernel for {}", dispatch::name_of(kernel.kind)));
+  throw InternalError(fmt::format("[cpu] no kernel for {}", name_of(kernel.kind)));
 }
 
 std::int64_t scratch_bytes_of(const Kernel& kernel) {
   const std::int64_t library = library_scratch_bytes(kernel);
   if (library >= 0) return library;
   switch (kernel.kind) {
-    case KernelKind::kRegion:
+    case CoreKind::kNone:
       return 0;
-    case KernelKind::kGather:
+    case CoreKind::kGather:
       return gather_scratch_bytes(kernel);
-    case KernelKind::kMatmul:
-    case KernelKind::kScatter:
-    case KernelKind::kScan:
-    case KernelKind::kArgSort:
-    case KernelKind::kSearchSorted:
+    case CoreKind::kMatmul:
+    case CoreKind::kScatter:
+    case CoreKind::kScan:
+    case CoreKind::kArgSort:
+    case CoreKind::kSearchSorted:
       return core_scratch_bytes(kernel, TargetLayout::kAnyStrides);
     default:
       return core_scratch_bytes(kernel, TargetLayout::kDense);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <limits>
 #include <mutex>
 
 #include "caching_allocator.h"
@@ -31,12 +32,10 @@ class CpuExecutable final : public Executable {
     for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
       kernels.push_back(compile_kernel(graph, i));
     }
-    addresses.resize(graph.buffers.size());
   }
 
   ExecutionGraph graph;
   std::vector<std::unique_ptr<CompiledKernel>> kernels;
-  std::vector<std::byte*> addresses;  // by buffer, of the run in progress
 };
 
 class CpuBackend final : public dispatch::Backend {
@@ -56,6 +55,8 @@ class CpuBackend final : public dispatch::Backend {
 
   bool supports(const graph::Node&, std::string&) const override { return true; }
 
+  int max_operands() const override { return std::numeric_limits<int>::max(); }
+
   std::int64_t scratch_bytes(const dispatch::Kernel& kernel) const override {
     return scratch_bytes_of(kernel);
   }
@@ -70,11 +71,11 @@ class CpuBackend final : public dispatch::Backend {
   }
 
   std::shared_ptr<Submission> run(Executable& executable, const Bindings& bindings) override {
-    auto& plan = static_cast<CpuExecutable&>(executable);
+    const auto& plan = static_cast<const CpuExecutable&>(executable);
     const std::lock_guard lock(mutex_);
-    place_buffers(plan, bindings);
+    place_buffers(plan.graph, bindings);
     Status status;
-    const RunContext context{plan.addresses.data(), bindings.scalars.data(), &status};
+    const RunContext context{addresses_.data(), bindings.scalars.data(), &status};
     try {
       for (const auto& kernel : plan.kernels) {
         kernel->run(context);
@@ -119,12 +120,10 @@ class CpuBackend final : public dispatch::Backend {
     arena_ = allocator().allocate(wanted);
   }
 
-  void place_buffers(CpuExecutable& plan, const Bindings& bindings) {
-    const ExecutionGraph& graph = plan.graph;
+  void place_buffers(const ExecutionGraph& graph, const Bindings& bindings) {
     ensure_arena(graph.arena_bytes);
-    for (std::size_t i = 0; i < graph.buffers.size(); ++i) {
-      plan.addresses[i] = address_of(graph.buffers[i], bindings);
-    }
+    addresses_.clear();
+    for (const Buffer& buffer : graph.buffers) addresses_.push_back(address_of(buffer, bindings));
   }
 
   std::byte* address_of(const Buffer& buffer, const Bindings& bindings) const {
@@ -144,8 +143,9 @@ class CpuBackend final : public dispatch::Backend {
                                  failure.index, site.extent));
   }
 
-  std::mutex mutex_;  // of the arena and of every executable's addresses
+  std::mutex mutex_;  // one run at a time: of the arena, the addresses and the kernels
   StoragePtr arena_;
+  std::vector<std::byte*> addresses_;  // by buffer, of the run in progress
 };
 
 }  // namespace

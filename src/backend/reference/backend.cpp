@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <limits>
 #include <new>
 #include <stdexcept>
 
@@ -40,6 +41,7 @@ class ReferenceBackend final : public dispatch::Backend {
   Allocator& allocator() override { return allocator_; }
   Allocator& staging_allocator() override { return allocator_; }
   bool supports(const graph::Node&, std::string&) const override { return true; }
+  int max_operands() const override { return std::numeric_limits<int>::max(); }
   std::int64_t scratch_bytes(const dispatch::Kernel&) const override { return 0; }
 
   std::shared_ptr<dispatch::Executable> compile(ExecutionGraph graph) override {

@@ -151,7 +151,7 @@ void check_index(const char* op, std::int64_t index, std::int64_t extent) {
 Array evaluate_core(const PlanNode& node, std::span<const Array* const> sources) {
   Array out(node.dtype, node.shape);
   const Array& first = *sources[0];
-  switch (static_cast<CoreKind>(node.op->id)) {
+  switch (ops::core_of(*node.op)) {
     case CoreKind::kMatmul:
       with_type(node.dtype, [&]<typename T>(T) { matmul<T>(first, *sources[1], out); });
       return out;
@@ -195,6 +195,8 @@ Array evaluate_core(const PlanNode& node, std::span<const Array* const> sources)
     case CoreKind::kSearchSorted:
       search_sorted(node, first, *sources[1], out);
       return out;
+    case CoreKind::kNone:
+      break;
   }
   throw InternalError(fmt::format("[{}] has no definition in the reference", node.op->name));
 }

@@ -1,4 +1,4 @@
-// The structural operators, from their definitions (beside dispatch::KernelKind).
+// The structural operators, from their definitions (beside ops::CoreKind).
 #pragma once
 
 #include <span>

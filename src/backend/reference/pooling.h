@@ -1,4 +1,4 @@
-// Pooling over windows of two axes, from the definitions beside dispatch::KernelKind.
+// Pooling over windows of two axes, from the definitions beside ops::CoreKind.
 #pragma once
 
 #include "array.h"

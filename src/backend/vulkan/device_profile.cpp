@@ -9,6 +9,7 @@
 
 #include "environment.h"
 #include "vk_struct.h"
+#include "vkml/dispatch/backend.h"
 
 namespace vkml::vulkan {
 
@@ -70,6 +71,11 @@ std::optional<std::uint32_t> find_compute_family(const InstanceFunctions& vk,
   return found;
 }
 
+/// Scalars, status word and scratch.
+constexpr std::uint32_t kBuffersBesideOperands = 3;
+/// More than the four that Vulkan promises, and fewer than devices have.
+constexpr std::uint32_t kLeastStageBuffers = dispatch::kLeastOperands + kBuffersBesideOperands;
+
 /// Vulkan 1.1's required limits and nothing optional but timeline semaphores.
 void clamp_to_least(DeviceProfile& profile) {
   DeviceTraits& traits = profile.traits;
@@ -85,6 +91,7 @@ void clamp_to_least(DeviceProfile& profile) {
   limits.max_allocation_bytes = std::min<std::uint64_t>(limits.max_allocation_bytes, 1u << 30);
   limits.storage_offset_alignment = 256;
   limits.max_push_descriptors = 0;
+  limits.max_stage_buffers = kLeastStageBuffers;
 }
 
 bool offers(const FeatureChain& chain) {
@@ -177,6 +184,13 @@ void DeviceProfile::link_enabled_features(FeatureChain& chain) const {
     link(head, chain.bfloat16);
   }
   chain.core.pNext = head;
+}
+
+int DeviceProfile::max_operands() const {
+  const std::uint32_t buffers = traits.use_addresses
+                                    ? traits.max_push_bytes / 8
+                                    : std::min(limits.max_stage_buffers, traits.max_push_bytes / 4);
+  return static_cast<int>(buffers - kBuffersBesideOperands);
 }
 
 std::uint64_t DeviceProfile::device_memory_bytes() const {
@@ -311,6 +325,11 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
   profile.limits.max_push_descriptors = push.maxPushDescriptors;
   profile.limits.max_stage_buffers =
       std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
+  if (profile.limits.max_stage_buffers < kLeastStageBuffers) {
+    reason = fmt::format("{} has {} storage buffers for a kernel; vkML needs {}", profile.name,
+                         profile.limits.max_stage_buffers, kLeastStageBuffers);
+    return false;
+  }
 
   const VkPhysicalDeviceFeatures& features = chain.core.features;
   DeviceTraits& traits = profile.traits;

@@ -67,6 +67,8 @@ struct DeviceProfile {
   std::vector<std::string> features;    // for people
 
   bool is_software() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+  /// Operands that a kernel has room for beside its scalars, status word and scratch.
+  int max_operands() const;
   /// The features to enable, chained for VkDeviceCreateInfo::pNext. Fills `chain` and links it.
   void link_enabled_features(FeatureChain& chain) const;
   /// Bytes of the largest heap on the device.
@@ -74,7 +76,7 @@ struct DeviceProfile {
 };
 
 /// Reads a device. Returns false with a reason when vkML cannot use it: it needs Vulkan 1.1, a
-/// compute queue and timeline semaphores.
+/// compute queue, timeline semaphores and eight storage buffers for a kernel.
 bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
                   std::uint32_t instance_version, DeviceProfile& profile, std::string& reason);
 

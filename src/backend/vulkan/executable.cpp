@@ -57,7 +57,6 @@ VulkanExecutable::VulkanExecutable(const dispatch::ExecutionGraph& graph, Device
       input_count_(graph.input_count),
       result_count_(graph.result_count) {
   const DeviceProfile& profile = context.profile();
-  std::vector<Dispatch> dispatches;
   std::vector<Pipelines::Request> requests;
   for (const dispatch::Kernel& kernel : graph.kernels) {
     const ByteHulls hulls = byte_hulls(kernel, graph);
@@ -77,14 +76,13 @@ VulkanExecutable::VulkanExecutable(const dispatch::ExecutionGraph& graph, Device
             part.code->push_bytes, part.code->buffer_count));
       }
       steps_.push_back(std::move(step));
-      requests.push_back({part.code.get(), traits.use_addresses});
-      dispatches.push_back(std::move(part));  // keeps the code that the request points to
+      requests.push_back({std::move(part.code), traits.use_addresses});
     }
   }
-  const std::vector<const Pipeline*> made = pipelines.get(requests);
+  std::vector<PipelinePointer> made = pipelines.get(requests);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
-    steps_[i].pipeline = made[i];
-    const PipelineLayout& layout = *made[i]->layout;
+    steps_[i].pipeline = std::move(made[i]);
+    const PipelineLayout& layout = *steps_[i].pipeline->layout;
     if (layout.descriptors == 0 || layout.pushes_descriptors) continue;
     ++pooled_sets_;
     pooled_descriptors_ += layout.descriptors;

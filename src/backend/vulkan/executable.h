@@ -24,7 +24,7 @@ struct StepBuffer {
 };
 
 struct Step {
-  const Pipeline* pipeline = nullptr;
+  PipelinePointer pipeline;
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   std::vector<StepBuffer> buffers;
   std::vector<std::uint32_t> push;  // the whole block; the words for buffers are filled in by run()

@@ -6,7 +6,7 @@
 
 namespace vkml::vulkan {
 
-using dispatch::KernelKind;
+using ops::CoreKind;
 
 namespace {
 
@@ -51,29 +51,29 @@ std::vector<Dispatch> generate(const dispatch::Kernel& planned,
   require_program_types(context);
   if (is_empty(kernel)) return {};
   switch (kernel.kind) {
-    case KernelKind::kRegion:
+    case CoreKind::kNone:
       return generate_region(context);
-    case KernelKind::kMatmul:
+    case CoreKind::kMatmul:
       return generate_matmul(context);
-    case KernelKind::kConv2d:
-    case KernelKind::kConv2dInputGradient:
-    case KernelKind::kConv2dWeightGradient:
+    case CoreKind::kConv2d:
+    case CoreKind::kConv2dInputGradient:
+    case CoreKind::kConv2dWeightGradient:
       return generate_conv2d(context);
-    case KernelKind::kGather:
+    case CoreKind::kGather:
       return generate_gather(context);
-    case KernelKind::kScatter:
+    case CoreKind::kScatter:
       return generate_scatter(context);
-    case KernelKind::kScan:
+    case CoreKind::kScan:
       return generate_scan(context);
-    case KernelKind::kArgSort:
+    case CoreKind::kArgSort:
       return generate_argsort(context);
-    case KernelKind::kSearchSorted:
+    case CoreKind::kSearchSorted:
       return generate_search_sorted(context);
-    case KernelKind::kMaxPool2d:
-    case KernelKind::kMaxPool2dIndices:
-    case KernelKind::kMaxPool2dGradient:
-    case KernelKind::kAvgPool2d:
-    case KernelKind::kAvgPool2dGradient:
+    case CoreKind::kMaxPool2d:
+    case CoreKind::kMaxPool2dIndices:
+    case CoreKind::kMaxPool2dGradient:
+    case CoreKind::kAvgPool2d:
+    case CoreKind::kAvgPool2dGradient:
       return generate_pool2d(context);
   }
   throw InternalError("[vulkan] a kernel of unknown kind");
@@ -82,17 +82,17 @@ std::vector<Dispatch> generate(const dispatch::Kernel& planned,
 std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
   if (is_empty(kernel)) return 0;
   switch (kernel.kind) {
-    case KernelKind::kRegion:
+    case CoreKind::kNone:
       return kernel.reduce_dims > 0 ? row_scratch_bytes(kernel, traits) : 0;
-    case KernelKind::kMatmul:
+    case CoreKind::kMatmul:
       return matmul_scratch_bytes(kernel, traits);
-    case KernelKind::kConv2d:
-    case KernelKind::kConv2dInputGradient:
-    case KernelKind::kConv2dWeightGradient:
+    case CoreKind::kConv2d:
+    case CoreKind::kConv2dInputGradient:
+    case CoreKind::kConv2dWeightGradient:
       return conv2d_scratch_bytes(kernel, traits);
-    case KernelKind::kArgSort:
+    case CoreKind::kArgSort:
       return argsort_scratch_bytes(kernel);
-    case KernelKind::kScatter:
+    case CoreKind::kScatter:
       return scatter_scratch_bytes(kernel, traits);
     default:
       return 0;

@@ -33,7 +33,7 @@ void include(ByteHulls& hulls, const dispatch::Operand& operand) {
 
 /// Multiply-adds for each element of the core's result.
 double core_length(const dispatch::Kernel& kernel) {
-  using dispatch::KernelKind;
+  using ops::CoreKind;
   const auto length = [&](std::size_t input, std::initializer_list<std::size_t> axes) {
     double product = 1;
     for (const std::size_t axis : axes) {
@@ -42,19 +42,19 @@ double core_length(const dispatch::Kernel& kernel) {
     return product;
   };
   switch (kernel.kind) {
-    case KernelKind::kMatmul:
+    case CoreKind::kMatmul:
       return length(0, {3});
-    case KernelKind::kConv2d:
+    case CoreKind::kConv2d:
       return length(1, {1, 2, 3});
-    case KernelKind::kConv2dInputGradient:
+    case CoreKind::kConv2dInputGradient:
       return length(1, {0, 2, 3});
-    case KernelKind::kConv2dWeightGradient:
+    case CoreKind::kConv2dWeightGradient:
       return length(0, {0, 2, 3});
-    case KernelKind::kMaxPool2d:
-    case KernelKind::kMaxPool2dIndices:
-    case KernelKind::kMaxPool2dGradient:
-    case KernelKind::kAvgPool2d:
-    case KernelKind::kAvgPool2dGradient:
+    case CoreKind::kMaxPool2d:
+    case CoreKind::kMaxPool2dIndices:
+    case CoreKind::kMaxPool2dGradient:
+    case CoreKind::kAvgPool2d:
+    case CoreKind::kAvgPool2dGradient:
       return static_cast<double>(kernel.attributes[0] * kernel.attributes[1]);
     default:
       return 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "check.h"
@@ -12,13 +13,35 @@
 
 namespace vkml::vulkan {
 
-std::size_t Pipelines::Hash::operator()(const Key& key) const {
-  return XXH3_64bits_withSeed(key.words.data(), key.words.size() * sizeof(std::uint32_t),
-                              key.layout->descriptors);
+RetiredPipelines::~RetiredPipelines() {
+  if (!vulkan_is_usable()) return;
+  context_->queue().drain(10);
+  for (const Retired& retired : waiting_) {
+    context_->vk().DestroyPipeline(context_->device(), retired.handle, nullptr);
+  }
+}
+
+void RetiredPipelines::add(VkPipeline handle) {
+  if (handle == VK_NULL_HANDLE) return;
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back({handle, context_->queue().submitted()});
+}
+
+void RetiredPipelines::collect() {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.empty()) return;
+  const std::uint64_t completed = context_->queue().completed();
+  while (!waiting_.empty() && waiting_.front().last_use <= completed) {
+    context_->vk().DestroyPipeline(context_->device(), waiting_.front().handle, nullptr);
+    waiting_.pop_front();
+  }
 }
 
 Pipelines::Pipelines(std::shared_ptr<DeviceContext> context, WorkerPool& workers)
-    : context_(std::move(context)), workers_(workers), file_(context_->profile()) {
+    : context_(std::move(context)),
+      workers_(workers),
+      file_(context_->profile()),
+      retired_(std::make_shared<RetiredPipelines>(context_)) {
   open_cache();
 }
 
@@ -28,9 +51,6 @@ Pipelines::~Pipelines() {
   context_->queue().drain(10);
   const DeviceFunctions& vk = context_->vk();
   const VkDevice device = context_->device();
-  for (const auto& [key, pipeline] : pipelines_) {
-    vk.DestroyPipeline(device, pipeline->handle, nullptr);
-  }
   for (const auto& [descriptors, layout] : layouts_) {
     vk.DestroyPipelineLayout(device, layout->layout, nullptr);
     vk.DestroyDescriptorSetLayout(device, layout->set, nullptr);
@@ -61,10 +81,10 @@ const PipelineLayout* Pipelines::layout_for(std::uint32_t buffers, bool use_addr
   const DeviceFunctions& vk = context_->vk();
   const DeviceLimits& limits = context_->profile().limits;
   if (descriptors > limits.max_stage_buffers) {
-    throw UnsupportedError(fmt::format(
-        "[{}] a kernel needs {} buffers, but the device's maxPerStageDescriptorStorageBuffers is "
-        "{}. Evaluate intermediate results with realize(), or use vkml.cpu",
-        to_string(context_->name()), descriptors, limits.max_stage_buffers));
+    throw InternalError(
+        fmt::format("[{}] a kernel has {} buffers, the device's "
+                    "maxPerStageDescriptorStorageBuffers is {}",
+                    to_string(context_->name()), descriptors, limits.max_stage_buffers));
   }
   auto made = std::make_unique<PipelineLayout>();
   made->descriptors = descriptors;
@@ -123,37 +143,48 @@ VkPipeline Pipelines::create(const ShaderCode& code, const PipelineLayout& layou
   return pipeline;
 }
 
-std::vector<const Pipeline*> Pipelines::get(std::span<const Request> requests) {
-  struct Missing {
-    const ShaderCode* code;
-    Pipeline* pipeline;
-    const Key* key;
-  };
-  std::vector<Missing> missing;
-  std::vector<const Pipeline*> result;
+PipelinePointer Pipelines::find(std::uint64_t hash, const ShaderCode& code,
+                                const PipelineLayout* layout) const {
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto entry = begin; entry != end; ++entry) {
+    PipelinePointer pipeline = entry->second.lock();
+    if (pipeline && pipeline->layout == layout && pipeline->code->words == code.words)
+      return pipeline;
+  }
+  return nullptr;
+}
+
+std::size_t Pipelines::count() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(by_hash_, [](const auto& entry) { return !entry.second.expired(); }));
+}
+
+/// Those that are not compiled in the end die with this call: the table forgets them.
+std::vector<PipelinePointer> Pipelines::get(std::span<const Request> requests) {
+  retired_->collect();
+  std::vector<PipelinePointer> result;
+  std::vector<std::shared_ptr<Pipeline>> missing;
   for (const Request& request : requests) {
-    const PipelineLayout* layout = layout_for(request.code->buffer_count, request.use_addresses);
-    const auto [place, is_new] = pipelines_.try_emplace(Key{request.code->words, layout});
-    if (is_new) {
-      place->second = std::make_unique<Pipeline>(Pipeline{VK_NULL_HANDLE, layout});
-      missing.push_back({request.code, place->second.get(), &place->first});
-    }
-    result.push_back(place->second.get());
+    const ShaderCode& code = *request.code;
+    const PipelineLayout* layout = layout_for(code.buffer_count, request.use_addresses);
+    const std::uint64_t hash = XXH3_64bits_withSeed(
+        code.words.data(), code.words.size() * sizeof(std::uint32_t), layout->descriptors);
+    result.push_back(find(hash, code, layout));
+    if (result.back()) continue;
+    missing.push_back(std::make_shared<Pipeline>(request.code, layout, retired_));
+    result.back() = missing.back();
+    by_hash_.emplace(hash, missing.back());
   }
   if (missing.empty()) return result;
-  try {
-    workers_.for_each(missing.size(), WorkerPool::hardware_threads(), [&](std::size_t i) {
-      missing[i].pipeline->handle = create(*missing[i].code, *missing[i].pipeline->layout);
-    });
-  } catch (...) {
-    for (const Missing& entry : missing) {
-      if (entry.pipeline->handle == VK_NULL_HANDLE) pipelines_.erase(pipelines_.find(*entry.key));
-    }
-    throw;
-  }
-  constexpr std::chrono::seconds kBetweenSaves{10};
+  std::erase_if(by_hash_, [](const auto& entry) { return entry.second.expired(); });
+  workers_.for_each(missing.size(), WorkerPool::hardware_threads(), [&](std::size_t i) {
+    missing[i]->handle = create(*missing[i]->code, *missing[i]->layout);
+  });
   has_news_ = true;
-  if (std::chrono::steady_clock::now() - last_save_ > kBetweenSaves) save();
+  if (std::chrono::steady_clock::now() - last_save_ > between_saves_) {
+    save();
+    between_saves_ *= 2;
+  }
   return result;
 }
 

@@ -1,16 +1,18 @@
-// Compute pipelines of one device: one for each distinct shader, made on worker threads, kept by
-// the driver's cache from one process to the next.
+// Compute pipelines of one device: one for each distinct shader of the executables that live, made
+// on worker threads. The driver's cache keeps what it compiled from one process to the next.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "device_context.h"
@@ -27,10 +29,44 @@ struct PipelineLayout {
   bool pushes_descriptors = false;
 };
 
-struct Pipeline {
-  VkPipeline handle = VK_NULL_HANDLE;
-  const PipelineLayout* layout = nullptr;
+/// Pipelines that nothing will run again. They are destroyed when the device has run all that was
+/// submitted by then.
+class RetiredPipelines {
+ public:
+  explicit RetiredPipelines(std::shared_ptr<DeviceContext> context)
+      : context_(std::move(context)) {}
+  ~RetiredPipelines();
+  RetiredPipelines(const RetiredPipelines&) = delete;
+  RetiredPipelines& operator=(const RetiredPipelines&) = delete;
+
+  void add(VkPipeline handle);
+  /// Destroys those that the device is done with.
+  void collect();
+
+ private:
+  struct Retired {
+    VkPipeline handle;
+    std::uint64_t last_use;
+  };
+  std::shared_ptr<DeviceContext> context_;
+  std::mutex mutex_;  // executables die on any thread
+  std::deque<Retired> waiting_;
 };
+
+struct Pipeline {
+  Pipeline(std::shared_ptr<const ShaderCode> shader, const PipelineLayout* shared,
+           std::shared_ptr<RetiredPipelines> afterwards)
+      : code(std::move(shader)), layout(shared), retired(std::move(afterwards)) {}
+  ~Pipeline() { retired->add(handle); }
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  std::shared_ptr<const ShaderCode> code;
+  const PipelineLayout* layout;
+  std::shared_ptr<RetiredPipelines> retired;
+  VkPipeline handle = VK_NULL_HANDLE;
+};
+using PipelinePointer = std::shared_ptr<const Pipeline>;
 
 class Pipelines {
  public:
@@ -40,28 +76,21 @@ class Pipelines {
   Pipelines& operator=(const Pipelines&) = delete;
 
   struct Request {
-    const ShaderCode* code = nullptr;
+    std::shared_ptr<const ShaderCode> code;
     bool use_addresses = false;
   };
-  /// The pipelines of the shaders, in order; those that are missing are compiled in parallel. They
-  /// live as long as this object.
-  std::vector<const Pipeline*> get(std::span<const Request> requests);
+  /// The pipelines of the shaders, in order; those that are missing are compiled in parallel.
+  std::vector<PipelinePointer> get(std::span<const Request> requests);
 
   /// Writes the driver's cache to disk if it holds anything new.
   void save() noexcept;
-  std::size_t count() const { return pipelines_.size(); }
+  /// How many are in use.
+  std::size_t count() const;
 
  private:
-  struct Key {
-    std::vector<std::uint32_t> words;
-    const PipelineLayout* layout;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Key& key) const;
-  };
-
   const PipelineLayout* layout_for(std::uint32_t buffers, bool use_addresses);
+  PipelinePointer find(std::uint64_t hash, const ShaderCode& code,
+                       const PipelineLayout* layout) const;
   VkPipeline create(const ShaderCode& code, const PipelineLayout& layout);
   void open_cache();
 
@@ -70,10 +99,12 @@ class Pipelines {
   PipelineCacheFile file_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   std::map<std::uint32_t, std::unique_ptr<PipelineLayout>> layouts_;  // by descriptor count
-  std::unordered_map<Key, std::unique_ptr<Pipeline>, Hash> pipelines_;
+  std::shared_ptr<RetiredPipelines> retired_;
+  std::unordered_multimap<std::uint64_t, std::weak_ptr<const Pipeline>> by_hash_;
   std::mutex save_mutex_;
   bool has_news_ = false;
   std::chrono::steady_clock::time_point last_save_{};
+  std::chrono::seconds between_saves_{10};  // doubles, so that a long run writes seldom
 };
 
 }  // namespace vkml::vulkan

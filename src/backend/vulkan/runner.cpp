@@ -234,9 +234,9 @@ void Runner::record_step(VkCommandBuffer commands, const Step& step, const Frame
                          const std::vector<Place>& places) {
   const DeviceFunctions& vk = context_->vk();
   const PipelineLayout& layout = *step.pipeline->layout;
-  if (bound_ != step.pipeline) {
+  if (bound_ != step.pipeline.get()) {
     vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline->handle);
-    bound_ = step.pipeline;
+    bound_ = step.pipeline.get();
   }
   push_ = step.push;
   if (layout.descriptors == 0) {

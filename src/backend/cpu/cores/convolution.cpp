@@ -17,8 +17,8 @@ namespace vkml::cpu {
 namespace {
 
 using dispatch::Kernel;
-using dispatch::KernelKind;
 using dispatch::Operand;
+using ops::CoreKind;
 
 struct Geometry {
   std::int64_t n = 0, groups = 1;
@@ -39,12 +39,12 @@ Geometry geometry_of(const Kernel& kernel) {
   g.groups = a[6];
   dispatch::Extents input{}, weight{}, output{};
   switch (kernel.kind) {
-    case KernelKind::kConv2d:
+    case CoreKind::kConv2d:
       input = kernel.core_inputs[0].extents;
       weight = kernel.core_inputs[1].extents;
       output = kernel.space;
       break;
-    case KernelKind::kConv2dInputGradient:
+    case CoreKind::kConv2dInputGradient:
       output = kernel.core_inputs[0].extents;
       weight = kernel.core_inputs[1].extents;
       input = kernel.space;
@@ -231,7 +231,7 @@ class PatchConvolution final : public CompiledKernel {
 
   template <typename T>
   void convolve(const RunContext& run) const {
-    if (kind_ == KernelKind::kConv2dWeightGradient) {
+    if (kind_ == CoreKind::kConv2dWeightGradient) {
       weight_gradient<T>(run);
       return;
     }
@@ -244,7 +244,7 @@ class PatchConvolution final : public CompiledKernel {
     parallel_shares(images, by_image && worth_threads(kNanosecondsPerProduct * products),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t i = begin; i < end; ++i) {
-                        if (kind_ == KernelKind::kConv2d) {
+                        if (kind_ == CoreKind::kConv2d) {
                           forward<T>(run, i / g.groups, i % g.groups, !by_image);
                         } else {
                           input_gradient<T>(run, i / g.groups, i % g.groups, !by_image);
@@ -320,7 +320,7 @@ class PatchConvolution final : public CompiledKernel {
     }
   }
 
-  KernelKind kind_;
+  CoreKind kind_;
   Geometry geometry_;
   Operand first_;
   Operand second_;

@@ -7,7 +7,7 @@ namespace vkml::cpu {
 namespace {
 
 using dispatch::Kernel;
-using dispatch::KernelKind;
+using ops::CoreKind;
 
 template <typename Index>
 void check_rows(const IndexCheck& check, const dispatch::Extents& extents, const Index* data,
@@ -56,9 +56,9 @@ IndexCheck index_check_of(const Kernel& kernel) {
   const auto axis = static_cast<std::size_t>(kernel.attributes[0]);
   IndexCheck check;
   check.index = kernel.core_inputs[1];
-  check.site = kernel.attributes[1];
+  check.site = kernel.core_site;
   check.extent =
-      kernel.kind == KernelKind::kGather ? kernel.core_inputs[0].extents[axis] : kernel.space[axis];
+      kernel.kind == CoreKind::kGather ? kernel.core_inputs[0].extents[axis] : kernel.space[axis];
   return check;
 }
 

@@ -130,7 +130,7 @@ class Scatter final : public CompiledKernel {
   Scatter(const Kernel& kernel, const dispatch::ExecutionGraph& graph)
       : check_(index_check_of(kernel)),
         axis_(static_cast<std::size_t>(kernel.attributes[0])),
-        kind_(static_cast<ops::ScatterKind>(kernel.attributes[2])),
+        kind_(static_cast<ops::ScatterKind>(kernel.attributes[1])),
         index_(kernel.core_inputs[1]),
         source_(kernel.core_inputs[2]),
         result_(kernel, graph.buffers, TargetLayout::kAnyStrides) {

@@ -16,8 +16,8 @@ namespace vkml::cpu {
 namespace {
 
 using dispatch::Kernel;
-using dispatch::KernelKind;
 using dispatch::Operand;
+using ops::CoreKind;
 
 struct Window2d {
   std::int64_t kernel_h = 1, kernel_w = 1;
@@ -31,7 +31,7 @@ Window2d window_of(const Kernel& kernel) {
   const graph::Attributes& a = kernel.attributes;
   Window2d window{a[0], a[1], a[2], a[3], a[4], a[5]};
   const bool averages =
-      kernel.kind == KernelKind::kAvgPool2d || kernel.kind == KernelKind::kAvgPool2dGradient;
+      kernel.kind == CoreKind::kAvgPool2d || kernel.kind == CoreKind::kAvgPool2dGradient;
   if (averages) {
     window.counts_padding = a[6] != 0;
   } else {
@@ -171,7 +171,7 @@ class Pooling final : public CompiledKernel {
                  const Plane& out) const {
     const std::int64_t size = out.height * out.width;
     const T* x = plane_of<T>(run, inputs_[0], plane, ScratchPurpose::kPlane);
-    if (kind_ == KernelKind::kMaxPool2dIndices) {
+    if (kind_ == CoreKind::kMaxPool2dIndices) {
       auto* target = reinterpret_cast<std::int32_t*>(result_.address(run)) + plane * size;
       for_each_output(out, [&](std::int64_t oh, std::int64_t ow) {
         *target++ = static_cast<std::int32_t>(best_of(x, in, window_, oh, ow).index);
@@ -180,12 +180,12 @@ class Pooling final : public CompiledKernel {
     }
     T* target = reinterpret_cast<T*>(result_.address(run)) + plane * size;
     switch (kind_) {
-      case KernelKind::kMaxPool2d:
+      case CoreKind::kMaxPool2d:
         for_each_output(out, [&](std::int64_t oh, std::int64_t ow) {
           *target++ = best_of(x, in, window_, oh, ow).value;
         });
         return;
-      case KernelKind::kMaxPool2dGradient: {
+      case CoreKind::kMaxPool2dGradient: {
         const auto* index =
             plane_of<std::int32_t>(run, inputs_[1], plane, ScratchPurpose::kPatches);
         std::fill_n(target, size, T{0});
@@ -194,7 +194,7 @@ class Pooling final : public CompiledKernel {
         }
         return;
       }
-      case KernelKind::kAvgPool2d:
+      case CoreKind::kAvgPool2d:
         for_each_output(out, [&](std::int64_t oh, std::int64_t ow) {
           T sum{0};
           for_each_tap(window_, in, oh, ow, [&](std::int64_t at) { sum += x[at]; });
@@ -244,7 +244,7 @@ class Pooling final : public CompiledKernel {
     return copy;
   }
 
-  KernelKind kind_;
+  CoreKind kind_;
   Window2d window_;
   std::vector<Operand> inputs_;
   dispatch::Extents space_;

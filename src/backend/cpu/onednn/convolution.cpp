@@ -17,8 +17,8 @@ namespace {
 
 using dispatch::Extents;
 using dispatch::Kernel;
-using dispatch::KernelKind;
 using dispatch::Operand;
+using ops::CoreKind;
 
 constexpr std::size_t kInput = 0;
 constexpr std::size_t kWeight = 1;
@@ -80,31 +80,31 @@ struct Form {
   std::int64_t scratch_bytes = 0;
 };
 
-std::size_t result_of(KernelKind kind) {
-  if (kind == KernelKind::kConv2d) return kOutput;
-  return kind == KernelKind::kConv2dInputGradient ? kInput : kWeight;
+std::size_t result_of(CoreKind kind) {
+  if (kind == CoreKind::kConv2d) return kOutput;
+  return kind == CoreKind::kConv2dInputGradient ? kInput : kWeight;
 }
 
 // Which of input, weight and output the kernel's operands are.
-std::array<std::size_t, 2> operands_of(KernelKind kind) {
-  if (kind == KernelKind::kConv2d) return {kInput, kWeight};
-  if (kind == KernelKind::kConv2dInputGradient) return {kOutput, kWeight};
+std::array<std::size_t, 2> operands_of(CoreKind kind) {
+  if (kind == CoreKind::kConv2d) return {kInput, kWeight};
+  if (kind == CoreKind::kConv2dInputGradient) return {kOutput, kWeight};
   return {kInput, kOutput};
 }
 
-std::array<dnnl_query_t, 3> queries_of(KernelKind kind) {
-  if (kind == KernelKind::kConv2d) {
+std::array<dnnl_query_t, 3> queries_of(CoreKind kind) {
+  if (kind == CoreKind::kConv2d) {
     return {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md};
   }
-  if (kind == KernelKind::kConv2dInputGradient) {
+  if (kind == CoreKind::kConv2dInputGradient) {
     return {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md};
   }
   return {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md};
 }
 
-std::array<int, 3> arguments_of(KernelKind kind) {
-  if (kind == KernelKind::kConv2d) return {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
-  if (kind == KernelKind::kConv2dInputGradient) {
+std::array<int, 3> arguments_of(CoreKind kind) {
+  if (kind == CoreKind::kConv2d) return {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+  if (kind == CoreKind::kConv2dInputGradient) {
     return {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST};
   }
   return {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
@@ -119,10 +119,9 @@ PrimitiveDesc describe(const Kernel& kernel, const std::array<Passage, 3>& passa
     any[i] = any_layout(operand.dtype, dims_of(operand.extents, i == kWeight, a[6]).span());
     if (!any[i]) return nullptr;
   }
-  const auto create = kernel.kind == KernelKind::kConv2d ? convolution_forward
-                      : kernel.kind == KernelKind::kConv2dInputGradient
-                          ? convolution_input_gradient
-                          : convolution_weight_gradient;
+  const auto create = kernel.kind == CoreKind::kConv2d                ? convolution_forward
+                      : kernel.kind == CoreKind::kConv2dInputGradient ? convolution_input_gradient
+                                                                      : convolution_weight_gradient;
   return create(any[kInput].get(), any[kWeight].get(), any[kOutput].get(), window);
 }
 

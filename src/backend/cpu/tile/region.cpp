@@ -279,7 +279,7 @@ void Region::run(const RunContext& run) const {
 
 dispatch::Kernel with_core_as_load(const dispatch::Kernel& kernel, const dispatch::Operand& core) {
   dispatch::Kernel region = kernel;
-  region.kind = dispatch::KernelKind::kRegion;
+  region.kind = ops::CoreKind::kNone;
   region.core_inputs.clear();
   const auto load = static_cast<std::int64_t>(region.loads.size());
   region.loads.push_back(core);

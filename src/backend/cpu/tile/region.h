@@ -12,7 +12,7 @@ namespace vkml::cpu {
 
 class Region {
  public:
-  /// `kernel` is a kRegion, or an epilogue made one by with_core_as_load.
+  /// `kernel` has no core, or an epilogue made one by with_core_as_load.
   Region(const dispatch::Kernel& kernel, const std::vector<dispatch::Buffer>& buffers);
   void run(const RunContext& run) const;
 

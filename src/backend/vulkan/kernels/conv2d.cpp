@@ -12,8 +12,8 @@
 
 namespace vkml::vulkan {
 
-using dispatch::KernelKind;
 using dispatch::Operand;
+using ops::CoreKind;
 using spirv::Value;
 
 namespace {
@@ -27,9 +27,8 @@ struct Geometry {
 
 Geometry geometry_of(const dispatch::Kernel& kernel) {
   const auto attribute = [&](int i) { return static_cast<std::uint32_t>(kernel.attributes[i]); };
-  const dispatch::Extents& weight = kernel.kind == KernelKind::kConv2dWeightGradient
-                                        ? kernel.space
-                                        : kernel.core_inputs[1].extents;
+  const dispatch::Extents& weight =
+      kernel.kind == CoreKind::kConv2dWeightGradient ? kernel.space : kernel.core_inputs[1].extents;
   const std::int64_t groups = kernel.attributes[6];
   return {attribute(0), attribute(1), attribute(2), attribute(3), attribute(4),      attribute(5),
           groups,       weight[2],    weight[3],    weight[1],    weight[0] / groups};
@@ -233,9 +232,9 @@ ContractionSize size_of(const dispatch::Kernel& kernel) {
   const dispatch::Extents& space = kernel.space;
   const std::int64_t pixels = space[0] * space[2] * space[3];
   switch (kernel.kind) {
-    case KernelKind::kConv2d:
+    case CoreKind::kConv2d:
       return {g.groups, g.group_outputs, pixels, g.group_inputs * taps};
-    case KernelKind::kConv2dInputGradient:
+    case CoreKind::kConv2dInputGradient:
       return {g.groups, g.group_inputs, pixels, g.group_outputs * taps};
     default: {
       const dispatch::Extents& gradient = kernel.core_inputs[1].extents;
@@ -262,11 +261,11 @@ ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel
   const auto image = [&](const Operand& operand, Role role, const dispatch::Extents& pixels) {
     return std::make_unique<ImageOperand>(shader, operand, g, role, pixels);
   };
-  if (kernel.kind == KernelKind::kConv2dWeightGradient) {
+  if (kernel.kind == CoreKind::kConv2dWeightGradient) {
     return {strided_operand(shader, second, gradients_by_output(second, g)),
             image(first, Role::kTapsOutside, second.extents)};
   }
-  const bool is_forward = kernel.kind == KernelKind::kConv2d;
+  const bool is_forward = kernel.kind == CoreKind::kConv2d;
   auto weights = strided_operand(
       shader, second, is_forward ? weights_by_output(second, g) : weights_by_input(second, g));
   if (is_pointwise(g)) {
@@ -278,7 +277,7 @@ ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel
 
 Place open_place(Shader& shader, const dispatch::Kernel& kernel) {
   const Geometry g = geometry_of(kernel);
-  if (kernel.kind == KernelKind::kConv2dWeightGradient) {
+  if (kernel.kind == CoreKind::kConv2dWeightGradient) {
     spirv::Builder& b = shader.builder();
     const Value outputs = shader.parameter(g.group_outputs);
     const TripleIndex taps(b.u32(static_cast<std::uint32_t>(g.kernel_h)),
@@ -288,7 +287,7 @@ Place open_place(Shader& shader, const dispatch::Kernel& kernel) {
       return Coordinates{group * outputs + m, tap.first, tap.y, tap.x};
     };
   }
-  const bool is_forward = kernel.kind == KernelKind::kConv2d;
+  const bool is_forward = kernel.kind == CoreKind::kConv2d;
   const Value channels = shader.parameter(is_forward ? g.group_outputs : g.group_inputs);
   const TripleIndex pixels(shader.parameter(kernel.space[2]), shader.parameter(kernel.space[3]));
   return [channels, pixels](Value group, Value m, Value n) {
@@ -304,7 +303,7 @@ std::vector<Dispatch> generate_conv2d(const Context& context) {
   Contraction contraction;
   contraction.problem = problem_of(kernel, context.traits);
   contraction.four_in_row =
-      kernel.kind != KernelKind::kConv2dWeightGradient && kernel.space[3] % 4 == 0;
+      kernel.kind != CoreKind::kConv2dWeightGradient && kernel.space[3] % 4 == 0;
   contraction.open_operands = [&](Shader& shader) { return open_operands(shader, kernel); };
   contraction.open_place = [&](Shader& shader) { return open_place(shader, kernel); };
   const ContractionPlan plan =

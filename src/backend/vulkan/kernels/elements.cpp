@@ -23,7 +23,7 @@ std::int64_t lowest_element(const Shader& shader, const dispatch::Operand& opera
         "[{}] an operand spans {} elements, more than the {} that this kernel's indices hold. "
         "Split "
         "it along its first axis",
-        dispatch::name_of(shader.context().kernel.kind), reach_of(operand), kLargestIndex));
+        name_of(shader.context().kernel.kind), reach_of(operand), kLargestIndex));
   }
   for (std::size_t axis = 0; axis < operand.extents.size(); ++axis) {
     if (operand.extents[axis] < 2) continue;
@@ -66,7 +66,7 @@ void require_type(const Context& context, ops::ScalarType type) {
   throw UnsupportedError(fmt::format(
       "[{}] needs {} arithmetic, which this Vulkan device does not offer ({}). Convert to a 32-bit "
       "type, or compute on the CPU: vkml.tensor(t.numpy(), device=vkml.cpu)",
-      dispatch::name_of(context.kernel.kind), ops::name_of(type),
+      name_of(context.kernel.kind), ops::name_of(type),
       type == ops::ScalarType::kI64 ? "shaderInt64" : "shaderFloat64"));
 }
 

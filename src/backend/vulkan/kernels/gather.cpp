@@ -25,7 +25,7 @@ bool overwrites_input(const Context& context) {
 std::vector<Dispatch> generate_gather(const Context& context) {
   const dispatch::Kernel& kernel = context.kernel;
   const auto axis = static_cast<std::size_t>(kernel.attributes[0]);
-  const int site = static_cast<int>(kernel.attributes[1]);
+  const int site = kernel.core_site;
   const dispatch::Operand& source = kernel.core_inputs[0];
   const dispatch::Operand& indices = kernel.core_inputs[1];
   std::vector<Dispatch> dispatches;

@@ -10,7 +10,7 @@
 
 namespace vkml::vulkan {
 
-using dispatch::KernelKind;
+using ops::CoreKind;
 using spirv::Value;
 
 namespace {
@@ -32,7 +32,7 @@ Windows windows_of(const dispatch::Kernel& kernel) {
   Windows windows{{attribute(0), attribute(2), attribute(4), 1},
                   {attribute(1), attribute(3), attribute(5), 1},
                   false};
-  if (kernel.kind == KernelKind::kAvgPool2d || kernel.kind == KernelKind::kAvgPool2dGradient) {
+  if (kernel.kind == CoreKind::kAvgPool2d || kernel.kind == CoreKind::kAvgPool2dGradient) {
     windows.counts_padding = attribute(6) != 0;
   } else {
     windows.h.dilation = attribute(6);
@@ -108,7 +108,7 @@ CoreAt open_max_pool(Shader& shader, const dispatch::Kernel& kernel) {
   const CoreInput input(shader, kernel.core_inputs[0]);
   const Value height = shader.parameter(kernel.core_inputs[0].extents[2]);
   const Value width = shader.parameter(kernel.core_inputs[0].extents[3]);
-  const bool wants_position = kernel.kind == KernelKind::kMaxPool2dIndices;
+  const bool wants_position = kernel.kind == CoreKind::kMaxPool2dIndices;
   const spirv::Type type = value_type(ops::compute_type(kernel.core_inputs[0].dtype));
   return [&shader, input, height, width, wants_position, type,
           windows = windows_of(kernel)](const Coordinates& at) {
@@ -201,17 +201,17 @@ std::vector<Dispatch> generate_pool2d(const Context& context) {
   require_turns(context, window_rows * (kernel.attributes[1] + 1));
   const auto open = [&](Shader& shader) {
     switch (kernel.kind) {
-      case KernelKind::kMaxPool2dGradient:
+      case CoreKind::kMaxPool2dGradient:
         return open_max_pool_gradient(shader, kernel);
-      case KernelKind::kAvgPool2d:
+      case CoreKind::kAvgPool2d:
         return open_average_pool(shader, kernel);
-      case KernelKind::kAvgPool2dGradient:
+      case CoreKind::kAvgPool2dGradient:
         return open_average_pool_gradient(shader, kernel);
       default:
         return open_max_pool(shader, kernel);
     }
   };
-  return {generate_per_element(context, dispatch::name_of(kernel.kind), open)};
+  return {generate_per_element(context, name_of(kernel.kind), open)};
 }
 
 }  // namespace vkml::vulkan

@@ -42,7 +42,7 @@ Scatter scatter_of(const dispatch::Kernel& kernel) {
 /// What becomes of the value held when a source element meets it: NaN is largest and smallest.
 Value combined(const dispatch::Kernel& kernel, Value held, Value given) {
   using ops::ScatterKind;
-  const auto kind = static_cast<ScatterKind>(kernel.attributes[2]);
+  const auto kind = static_cast<ScatterKind>(kernel.attributes[1]);
   const auto exceeds = [](Value a, Value b) {
     return spirv::is_float(a.type) ? less(b, a) : signed_less(b, a);
   };
@@ -269,9 +269,8 @@ std::vector<Dispatch> generate_scatter(const Context& context) {
   require_turns(context, sort ? count / indices_of_a_turn(context, scatter) : count * 33 / 32);
   std::vector<Dispatch> dispatches;
   if (dispatch::numel(scatter.indices.extents) > 0) {
-    const int site = static_cast<int>(context.kernel.attributes[1]);
-    dispatches.push_back(
-        generate_index_check(context, scatter.indices, context.kernel.space[scatter.axis], site));
+    dispatches.push_back(generate_index_check(
+        context, scatter.indices, context.kernel.space[scatter.axis], context.kernel.core_site));
   }
   if (sort) {
     const std::vector<Dispatch> sorting = generate_line_sort(context, *sort);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include "vkml/core/error.h"
 
@@ -50,7 +49,7 @@ void require_turns(const Context& context, std::int64_t turns) {
   throw UnsupportedError(
       fmt::format("[{}] {} loop turns for one element are more than the {} that a software Vulkan "
                   "driver executes. Compute it on the CPU: vkml.tensor(t.numpy(), device=vkml.cpu)",
-                  dispatch::name_of(context.kernel.kind), turns, kSoftwareTurns));
+                  name_of(context.kernel.kind), turns, kSoftwareTurns));
 }
 
 Shader::Shader(const Context& context, std::string name, std::array<std::uint32_t, 3> local_size,
@@ -78,15 +77,14 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
     scalars_ = add_buffer({BufferUse::Kind::kScalars, -1, 4, true, false});
   }
   const bool guards = touches.stores && needs_guard(context);
-  const std::set<int> sites(kernel.sites.begin(), kernel.sites.end());
+  const std::vector<int> sites = dispatch::sites_of(kernel);
   if (guards || !sites.empty()) {
     status_ = add_buffer({BufferUse::Kind::kStatus, -1, 4, true, !sites.empty()});
   }
   if (bases_bytes() > traits().max_push_bytes) {
-    throw UnsupportedError(fmt::format(
-        "[{}] {} buffers in one kernel need {} bytes of push constants, but the device "
-        "offers {}. Realise part of the expression first: t.realize()",
-        dispatch::name_of(kernel.kind), buffers_.size(), bases_bytes(), traits().max_push_bytes));
+    throw InternalError(fmt::format(
+        "[vulkan] {} buffers of a kernel need {} bytes of push constants, the device has {}",
+        buffers_.size(), bases_bytes(), traits().max_push_bytes));
   }
   push_variable_ = builder_.module().new_id();
   if (guards) {
@@ -150,7 +148,7 @@ Value Shader::parameter(std::int64_t value) {
     throw UnsupportedError(
         fmt::format("[{}] an extent, stride or offset of {} elements does not fit the 32-bit "
                     "indices of this kernel. Split the tensor along its first axis",
-                    dispatch::name_of(context_.kernel.kind), value));
+                    name_of(context_.kernel.kind), value));
   }
   has_parameters_ = true;
   const auto index = static_cast<std::uint32_t>(parameters_.size());
@@ -372,7 +370,7 @@ std::array<std::uint32_t, 3> Shader::groups_for(std::int64_t count) const {
   if (y > traits().max_groups[1]) {
     throw UnsupportedError(fmt::format(
         "[{}] {} workgroups exceed the device's {} x {}. Split the tensor along its first axis",
-        dispatch::name_of(context_.kernel.kind), count, limit, traits().max_groups[1]));
+        name_of(context_.kernel.kind), count, limit, traits().max_groups[1]));
   }
   return {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), 1};
 }

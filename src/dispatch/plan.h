@@ -1,0 +1,35 @@
+// A compiled plan, and what realize() and replays need to know of it. Bindings are numbered as in
+// the ExecutionGraph that it was compiled from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "plan_key.h"
+#include "vkml/dispatch/backend.h"
+
+namespace vkml::dispatch {
+
+struct Plan {
+  std::shared_ptr<Executable> executable;
+  std::vector<int> donors;        // by result: the input binding whose block it overwrites, or -1
+  std::vector<bool> reads;        // by input: false where only its block is used
+  std::vector<bool> may_fail_at;  // by result: whether it depends on an index that is checked
+  std::int64_t kernel_count = 0;
+  /// Whether it assigns to fresh blocks, which hold no old value when an index fails: then what may
+  /// fail is waited for, so that the assigned tensors can be given their old blocks back.
+  bool has_fresh_assignment = false;
+  bool may_fail = false;
+
+  // Of plans in a cache:
+  PlanKey key;
+  std::vector<int> inputs;  // positions in the schedule, by binding
+  std::vector<int> results;
+  std::vector<int> scalars;
+};
+
+/// Compiles a graph whose memory is not planned yet: asks for scratch, plans memory.
+std::shared_ptr<Plan> make_plan(ExecutionGraph graph, Backend& backend);
+
+}  // namespace vkml::dispatch
