@@ -88,6 +88,7 @@ class Stub(ast.NodeTransformer):
         if node.args.kwarg is not None and node.args.kwarg.annotation is None:
             node.args.kwarg.annotation = expression("typing.Any")
         if is_slot(node):
+            del node.args.posonlyargs[2:], node.args.defaults[:]  # the modulus of powers
             parameters[1].annotation = expression("typing.Any")
             node.returns = expression("Tensor")
             return node
