@@ -185,7 +185,8 @@ def cell(text: str) -> str:
 def meanings() -> dict[str, tuple[str, str]]:
     """The formula and the domain of each elementwise operator, from docs/operators.md."""
     found = {}
-    for line in (ROOT / "docs" / "operators.md").read_text().splitlines():
+    table, _, _ = (ROOT / "docs" / "operators.md").read_text().partition("# Other operators")
+    for line in table.splitlines():
         if line.startswith("| `"):
             cells = line.replace("\\|", "\0").split("|")[1:-1]
             texts = [part.strip().replace("\0", "|") for part in cells]
