@@ -89,7 +89,7 @@ class ReplayTable {
     // Tensors that the first run made are not made again.
     if (!adopted.empty()) return results;
     entries_.insert(entries_.begin(), std::move(entry));
-    if (entries_.size() > kMaxEntries) entries_.pop_back();
+    if (entries_.size() > kMaxRecordings) entries_.pop_back();
     return results;
   }
 
@@ -105,8 +105,6 @@ class ReplayTable {
   void clear() { const std::vector<std::shared_ptr<Entry>> dropped = std::exchange(entries_, {}); }
 
  private:
-  static constexpr std::size_t kMaxEntries = 32;
-
   /// The recording that was used is looked at first from now on. Other threads had their turn
   /// meanwhile, and may have dropped it.
   void move_to_front(const std::shared_ptr<Entry>& entry) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "vkml/core/error.h"
+#include "vkml/dispatch/exclusive.h"
 #include "vkml/dispatch/executor.h"
 
 namespace vkml {
@@ -32,13 +33,6 @@ class Outside {
   dispatch::Recording::Pause pause_;
   std::uint64_t mark_;
 };
-
-/// Whether nobody but the slot, and whoever calls this with a reference, holds the node.
-bool is_exclusive(const NodePtr& node) {
-  constexpr long kReferences = 2;
-  return node.use_count() == kReferences && node->storage().use_count() == 1 &&
-         !node->storage()->is_exported();
-}
 
 }  // namespace
 
@@ -75,8 +69,9 @@ void CallRecorder::capture(const std::shared_ptr<Slot>& slot) {
   std::uint32_t flags = 0;
   if (node->is_gradient_stop()) flags |= graph::kFlagRequiresGrad | graph::kFlagGradientStop;
   if (node->is_weak()) flags |= graph::kFlagWeak;
-  StoragePtr block =
-      recording_.give_block(node->device(), node->storage()->bytes(), is_exclusive(node));
+  constexpr long kSlotAndHere = 2;
+  StoragePtr block = recording_.give_block(node->device(), node->storage()->bytes(),
+                                           dispatch::is_exclusive(node, kSlotAndHere));
   CapturedSlot captured;
   captured.slot = slot;
   captured.gradient = slot->gradient();

@@ -83,6 +83,15 @@ struct JitFunction::State {
   TensorFunction function;
   std::mutex mutex;
   std::vector<std::pair<Signature, std::shared_ptr<RecordedCall>>> recordings;
+
+  /// The recording is looked at first from now on, and the one used longest ago makes room.
+  void move_to_front(const Signature& signature, const std::shared_ptr<RecordedCall>& call) {
+    const std::scoped_lock lock(mutex);
+    if (!recordings.empty() && recordings.front().second == call) return;
+    std::erase_if(recordings, [&](const auto& entry) { return entry.second == call; });
+    recordings.insert(recordings.begin(), {signature, call});
+    if (recordings.size() > kMaxRecordings) recordings.pop_back();
+  }
 };
 
 JitFunction::JitFunction(TensorFunction function) : state_(std::make_shared<State>()) {
@@ -101,12 +110,14 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> arguments) c
       }
     }
     for (const std::shared_ptr<RecordedCall>& call : candidates) {
-      if (auto results = call->run(arguments)) return *std::move(results);
+      auto results = call->run(arguments);
+      if (!results) continue;
+      state_->move_to_front(signature, call);
+      return *std::move(results);
     }
     CallRecording recording(arguments);
     const std::shared_ptr<RecordedCall> call = recording.finish(state_->function(arguments));
-    const std::scoped_lock lock(state_->mutex);
-    state_->recordings.insert(state_->recordings.begin(), {signature, call});
+    state_->move_to_front(signature, call);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "random_state.h"
 #include "vkml/api/call_signature.h"
 #include "vkml/core/error.h"
+#include "vkml/dispatch/exclusive.h"
 #include "vkml/dispatch/executor.h"
 #include "vkml/dispatch/recording.h"
 #include "vkml/ops/functions.h"
@@ -183,8 +184,7 @@ void Replay::make_ready(Found& found) const {
     if (!node->is_computed()) dispatch::realize({&node, 1});
     if (!sources[i].is_overwritten) continue;
     constexpr long kSlotAndHere = 2;
-    if (node.use_count() > kSlotAndHere || node->storage().use_count() > 1 ||
-        node->storage()->is_exported()) {
+    if (!dispatch::is_exclusive(node, kSlotAndHere)) {
       node = own_copy(node);
       found.slots[i]->substitute(node);
     }
@@ -219,10 +219,10 @@ dispatch::StepBindings Replay::bind(const Found& found, std::span<const Number> 
     const FinalValue& value = values[static_cast<std::size_t>(gradients[i].final_value)];
     // The tensor of the old gradient, its slot and here; nobody else may see it change.
     constexpr long kGradientAndFound = 2;
+    constexpr long kSlotAndHere = 2;
     const NodePtr node = old->node();
-    const bool is_ours = old.use_count() == kGradientAndFound && node.use_count() == 2 &&
-                         node->is_computed() && node->storage().use_count() == 1 &&
-                         !node->storage()->is_exported() && node->storage_offset() == 0;
+    const bool is_ours = old.use_count() == kGradientAndFound && node->is_computed() &&
+                         dispatch::is_exclusive(node, kSlotAndHere) && node->storage_offset() == 0;
     if (!is_ours || node->shape() != value.shape || node->dtype() != value.dtype) continue;
     bound.results[static_cast<std::size_t>(value.result)] = node->storage();
   }
@@ -451,7 +451,7 @@ class Summary {
         const FinalValue& value = replay_->values.back();
         gradient.is_renewed = !captured.reads && seen == value_of_slot_.end() && value.block >= 0 &&
                               value.source < 0 && value.offset == 0 &&
-                              node->storage().use_count() == 1 && !is_given(value.block);
+                              dispatch::owns_block(*node) && !is_given(value.block);
         if (gradient.is_renewed) renewed_.push_back(value.block);
         value_of_slot_[now.get()] = gradient.final_value;
       }

@@ -85,6 +85,25 @@ TEST_P(Jit, RecordsAgainForAnotherShape) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_P(Jit, KeepsTheRecordingsUsedLast) {
+  int calls = 0;
+  const JitFunction twice = jit([&](std::span<const Tensor> arguments) {
+    ++calls;
+    return std::vector<Tensor>{arguments[0] * 2.0};
+  });
+  const auto call = [&](std::int64_t extent) {
+    return twice(std::vector<Tensor>{counting({extent}, GetParam())});
+  };
+  const auto most = static_cast<std::int64_t>(kMaxRecordings);
+  for (std::int64_t extent = 1; extent <= most; ++extent) call(extent);
+  call(1);
+  EXPECT_EQ(calls, most);
+  call(most + 1);
+  EXPECT_EQ(twice.recording_count(), most);
+  call(1);
+  EXPECT_EQ(calls, most + 1);
+}
+
 TEST_P(Jit, LeavesEverythingAsItWasWhenTheFunctionThrows) {
   Tensor state = counting({4}, GetParam());
   const std::vector<float> before = state.to_floats();

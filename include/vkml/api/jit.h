@@ -8,6 +8,7 @@
 // recorded call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -62,6 +63,9 @@ bool is_recording();
 /// A number that each run of the recording is given anew: the expression of this index.
 Tensor number(Number value, std::int64_t index);
 
+/// A function keeps its recordings used last.
+inline constexpr std::size_t kMaxRecordings = 32;
+
 using TensorFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
 /// What jit() makes of a function. Copies share their recordings.
@@ -71,7 +75,7 @@ class JitFunction {
   /// Replays the recording for these arguments, or makes it: for each number of arguments, shapes,
   /// strides, dtypes and devices, each gradient mode, and each layout of the captured tensors.
   std::vector<Tensor> operator()(std::span<const Tensor> arguments) const;
-  /// How many recordings there are.
+  /// How many recordings there are, kMaxRecordings at most.
   std::int64_t recording_count() const;
 
  private:
