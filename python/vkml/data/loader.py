@@ -40,7 +40,8 @@ class DataLoader:
         num_workers: Processes that read items; 0 reads them here. A program that uses them guards
             its main part by `if __name__ == "__main__":`, as they import it.
         collate_fn: Joins a list of items into a batch.
-        pin_memory: Whether batches are copied to `pin_memory_device` one batch ahead of their use.
+        pin_memory: Whether batches are copied to `pin_memory_device` one batch ahead of their use,
+            through the staging memory that the device keeps mapped.
         drop_last: Whether a last batch with fewer items is left out.
         timeout: The most seconds to wait for a worker's batch; 0 waits for ever.
         worker_init_fn: Called in each worker with its number, when it starts.
