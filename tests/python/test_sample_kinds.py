@@ -13,7 +13,7 @@ import pytest
 
 import vkml
 from case import Case
-from checking import exact, wide
+from checking import assert_close, check, exact, wide
 from sample_kinds import LARGE, REPEATED, SIZES, VALUES, extremes
 from structural_cases import CASES
 from test_elementwise import FLOAT_NAMES, ROWS, check_values, operands
@@ -126,6 +126,67 @@ def test_structural_operators(name: str, kind: str, device: object) -> None:
         if case.name == name and applies(case, kind) and not is_left_out(name, kind)
     ]
     assert any(compared) or not compared, "neither the operator nor its reference takes it"
+
+
+DIFFERENTIABLE = sorted({case.name for case in CASES if case.gradient and len(case.arrays)})
+
+
+def without_ties(arrays: list) -> list:
+    """Floats moved a little, each by another amount: repeated ones would share gradients."""
+    generator = np.random.default_rng(len(arrays))
+    return [
+        (array + generator.uniform(-0.02, 0.02, array.shape)).astype(array.dtype)
+        if np.issubdtype(array.dtype, np.floating)
+        else array
+        for array in arrays
+    ]
+
+
+@pytest.mark.parametrize("kind", ["one element", "odd"])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_of_other_sizes(name: str, kind: str, device: object) -> None:
+    for case in CASES:
+        if case.name != name or not case.gradient or is_left_out(name, kind):
+            continue
+        arrays = without_ties(SIZES[kind](case.arrays))
+        if applies(case, kind) and compare(case, arrays, device, kind):
+            check(case.function, case.reference, arrays, device, max(case.units, 2))
+            return  # cases of one function differ in options, which have tests of their own
+
+
+GRADIENT_LAYOUTS = {
+    "reversed": lambda tensor: tensor.flip(tuple(range(tensor.ndim))).clone(),
+    "transposed": lambda tensor: tensor.T.clone(),
+}
+
+
+@pytest.mark.parametrize("layout", list(GRADIENT_LAYOUTS))
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_through_views(name: str, layout: str, device: object) -> None:
+    """Gradients arrive at the memory that a view reads with steps: those of plain tensors."""
+    for case in [case for case in CASES if case.name == name and case.gradient][:2]:
+        plain, stored, views = [], [], []
+        for array in case.arrays:
+            tensor = vkml.tensor(array, device=device)
+            if not tensor.dtype.is_floating_point or tensor.ndim == 0:
+                plain.append(tensor)
+                views.append(tensor)
+                continue
+            memory = GRADIENT_LAYOUTS[layout](tensor).requires_grad_()
+            back = (slice(None, None, -1),) * tensor.ndim
+            views.append(memory.T if layout == "transposed" else memory[back])
+            stored.append(memory)
+            plain.append(tensor.requires_grad_())
+        for tensors in (plain, views):
+            case.function(*tensors).square().sum().backward()
+        leaves = [tensor for tensor in plain if tensor.requires_grad]
+        for leaf, memory in zip(leaves, stored, strict=True):
+            found = (
+                memory.grad.T
+                if layout == "transposed"
+                else memory.grad.flip(tuple(range(memory.ndim)))
+            )
+            assert_close(found, exact(leaf.grad), max(case.units, 2))
 
 
 def test_what_is_left_out_exists() -> None:
