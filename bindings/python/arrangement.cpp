@@ -138,7 +138,7 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
       nb::arg("dim"), nb::arg("index"), "One slice of an axis, which disappears; a view.");
   tensor.def("unfold", &sliding_windows, nb::arg("dimension"), nb::arg("size"), nb::arg("step"),
              "Windows of `size` elements at every `step`: the axis counts windows, a new last axis "
-             "elements.");
+             "elements. A view of dense memory where windows share no element.");
 }
 
 void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {

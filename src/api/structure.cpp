@@ -93,7 +93,7 @@ Tensor one_hot(const Tensor& x, std::int64_t classes) {
   return record(graph::one_hot(x.value(), classes));
 }
 Tensor sliding_windows(const Tensor& x, std::int64_t axis, std::int64_t size, std::int64_t step) {
-  return record(graph::sliding_windows(x.value(), axis, size, step));
+  return view_of(x, [&](const Value& v) { return graph::sliding_windows(v, axis, size, step); });
 }
 Tensor movedim(const Tensor& x, const Extents& from, const Extents& to) {
   return view_of(x, [&](const Value& v) { return graph::movedim(v, from, to); });

@@ -248,6 +248,29 @@ Value one_hot(const Value& x, std::int64_t classes) {
   return cast(eq(unsqueeze(checked, -1), iota(extents, 0, x.device())), DType::kI64);
 }
 
+namespace {
+
+/// Windows that share no element, as a view of dense memory: an assignment has one place for each,
+/// and a gradient arrives there once.
+Value separate_windows(const Value& x, int axis, std::int64_t size, std::int64_t step,
+                       std::int64_t count) {
+  const Value dense = contiguous(x);
+  const auto element = static_cast<std::int64_t>(size_of(x.dtype()));
+  ExtentList extents(x.shape().extents());
+  Window window;
+  for (int i = 0; i < x.rank(); ++i) {
+    window.strides[static_cast<std::size_t>(i)] = dense.shape().stride(i) / element;
+  }
+  extents.push_back(size);
+  window.strides[static_cast<std::size_t>(x.rank())] =
+      window.strides[static_cast<std::size_t>(axis)];
+  extents[axis] = count;
+  window.strides[static_cast<std::size_t>(axis)] *= step;
+  return view_window(dense, extents.span(), window);
+}
+
+}  // namespace
+
 Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std::int64_t step) {
   const int along = normalize_axis("unfold", axis, x.rank());
   if (size < 0 || step < 1 || size > x.shape()[along]) {
@@ -256,6 +279,9 @@ Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std:
                     size, step, along, x.shape().to_string()));
   }
   const std::int64_t count = (x.shape()[along] - size) / step + 1;
+  if (size > 0 && step >= size && x.rank() < kMaxDims) {
+    return separate_windows(x, along, size, step, count);
+  }
   const std::int64_t extents[] = {count, size};
   const bool is_small = x.shape()[along] <= std::numeric_limits<std::int32_t>::max();
   const DType dtype = is_small ? DType::kI32 : DType::kI64;

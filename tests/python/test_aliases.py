@@ -232,3 +232,24 @@ def test_a_leaf_that_was_none_for_a_while_gets_gradients_recorded_before(device:
     late.backward()
     (p * 100).sum().backward()
     assert p.grad.tolist() == [112, 112]
+
+
+def test_separate_windows_are_a_view(device: object) -> None:
+    x = floats([[0, 1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12, 13]], device)
+    windows = x.unfold(1, 2, 3)
+    assert windows.tolist() == [[[0, 1], [3, 4]], [[7, 8], [10, 11]]]
+    windows += 100
+    assert x.tolist() == [[100, 101, 2, 103, 104, 5, 6], [107, 108, 9, 110, 111, 12, 13]]
+    x.fill_(1)
+    assert windows.tolist() == [[[1, 1]] * 2] * 2
+    rows = x.T.unfold(0, 3, 3)  # of memory that is not dense: a copy
+    rows += 1
+    assert x.sum().item() == 14
+    weight = floats([1, 2, 3, 4, 5], device, requires_grad=True)
+    (weight.unfold(0, 2, 2) * floats([[1, 10], [100, 1000]], device)).sum().backward()
+    assert weight.grad.tolist() == [1, 10, 100, 1000, 0]
+    overlapping = weight.detach().unfold(0, 2, 1)
+    overlapping += 1
+    assert weight.tolist() == [1, 2, 3, 4, 5]
+    with pytest.raises(vkml.ShapeError, match="rank 5"):
+        vkml.ones(1, 1, 1, 4, device=device).unfold(3, 2, 2)
