@@ -13,10 +13,14 @@ Value key_word(const RandomKey& key, int word, Device device) {
                      {NumberSource::kDraw, static_cast<std::int64_t>(2 * key.draw) + word});
 }
 
-/// 0, 1, 2, ... in row-major order.
+/// 0, 1, 2, ... in row-major order, as 32 bits: past 2^32 the numbers would be those of before.
 Value linear_index(Axes extents, Device device) {
   std::int64_t count = 1;
-  for (const std::int64_t extent : extents) count *= extent;
+  for (const std::int64_t extent : extents) count = multiply_or_throw("random", count, extent);
+  if (count > std::int64_t{1} << 32) {
+    throw ShapeError(fmt::format(
+        "[random] {} numbers of one draw would repeat after 2^32. Draw them in parts", count));
+  }
   const std::int64_t flat[] = {count};
   const Value index = cast(iota(flat, 0, device), DType::kI32);
   return reshape(index, extents);

@@ -26,6 +26,7 @@ TOO_LARGE = {
     "diag_embed": lambda: vkml.diag_embed(vkml.ones(3), LEAST),
     "conv_transpose2d": lambda: vkml.conv_transpose2d(image(), image(), stride=2**62),
     "unfold": lambda: vkml.nn.functional.unfold(image(), 2, padding=2**62),
+    "random": lambda: vkml.rand(2**32 + 1),
     "pad": lambda: vkml.pad(vkml.ones(3), (MOST, MOST)),
     "conv2d": lambda: vkml.conv2d(image(), image(), dilation=2**62),
     "max_pool2d": lambda: vkml.max_pool2d(image(), 3, dilation=2**63 - 1),
