@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "realization.h"
+#include "vkml/dispatch/checked_submission.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -37,18 +38,18 @@ std::vector<bool> inputs_read(const ExecutionGraph& graph) {
   return reads;
 }
 
-/// By result: whether a kernel that checks an index has a part in it.
-std::vector<bool> results_of_checks(const ExecutionGraph& graph) {
-  std::vector<bool> is_affected(graph.buffers.size());
-  std::vector<bool> results(at(graph.result_count));
+/// By result: the checks of kernels that have a part in it.
+std::vector<std::uint32_t> checks_of_results(const ExecutionGraph& graph) {
+  std::vector<std::uint32_t> of_buffers(graph.buffers.size());
+  std::vector<std::uint32_t> results(at(graph.result_count));
   for (const Kernel& kernel : graph.kernels) {
-    bool affected = !sites_of(kernel).empty();
-    for_each_read(kernel, [&](int buffer) { affected = affected || is_affected[at(buffer)]; });
-    if (!affected) continue;
+    std::uint32_t checks = 0;
+    for (const int site : sites_of(kernel)) checks |= check_of(site);
+    for_each_read(kernel, [&](int buffer) { checks |= of_buffers[at(buffer)]; });
     for (const Operand& store : kernel.stores) {
-      is_affected[at(store.buffer)] = true;
+      of_buffers[at(store.buffer)] |= checks;
       const Buffer& buffer = graph.buffers[at(store.buffer)];
-      if (buffer.kind == BufferKind::kResult) results[at(buffer.binding)] = true;
+      if (buffer.kind == BufferKind::kResult) results[at(buffer.binding)] |= checks;
     }
   }
   return results;
@@ -67,7 +68,9 @@ std::shared_ptr<Plan> make_plan(ExecutionGraph graph, Backend& backend) {
   auto plan = std::make_shared<Plan>();
   plan->donors = donors_of(graph);
   plan->reads = inputs_read(graph);
-  plan->may_fail_at = results_of_checks(graph);
+  plan->checks_at = checks_of_results(graph);
+  for (std::size_t site = 0; site < graph.sites.size(); ++site)
+    plan->checks |= check_of(static_cast<int>(site));
   plan->kernel_count = static_cast<std::int64_t>(graph.kernels.size());
   plan->has_fresh_assignment = assigns_to_fresh_block(graph);
   plan->may_fail = !graph.sites.empty();

@@ -13,9 +13,10 @@ namespace vkml::dispatch {
 
 struct Plan {
   std::shared_ptr<Executable> executable;
-  std::vector<int> donors;        // by result: the input binding whose block it overwrites, or -1
-  std::vector<bool> reads;        // by input: false where only its block is used
-  std::vector<bool> may_fail_at;  // by result: whether it depends on an index that is checked
+  std::vector<int> donors;  // by result: the input binding whose block it overwrites, or -1
+  std::vector<bool> reads;  // by input: false where only its block is used
+  std::vector<std::uint32_t> checks_at;  // by result: the checks that it depends on (check_of())
+  std::uint32_t checks = 0;              // all of them
   std::int64_t kernel_count = 0;
   /// Whether it assigns to fresh blocks, which hold no old value when an index fails: then what may
   /// fail is waited for, so that the assigned tensors can be given their old blocks back.

@@ -6,6 +6,7 @@
 
 #include "block_writers.h"
 #include "vkml/core/error.h"
+#include "vkml/dispatch/checked_submission.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -50,11 +51,18 @@ void set_writers(const Plan& plan, const Bound& bound,
     donated = std::make_shared<DonatedBlockWriter>(submission);
     unchecked = std::make_shared<UncheckedBlockWriter>(submission);
   }
+  const auto checked = std::dynamic_pointer_cast<CheckedSubmission>(submission);
   for (std::size_t i = 0; i < bound.results.size(); ++i) {
-    const bool is_checked = plan.may_fail_at[i] || bound.inputs_may_fail;
-    bound.results[i].storage->set_writer(plan.donors[i] >= 0 ? donated
-                                         : is_checked        ? submission
-                                                             : unchecked);
+    const std::uint32_t checks = plan.checks_at[i];
+    std::shared_ptr<Submission> writer = submission;
+    if (plan.donors[i] >= 0) {
+      writer = donated;
+    } else if (!bound.inputs_may_fail && checks == 0) {
+      writer = unchecked;
+    } else if (!bound.inputs_may_fail && checks != plan.checks && checked) {
+      writer = std::make_shared<CheckedBlockWriter>(checked, checks);
+    }
+    bound.results[i].storage->set_writer(std::move(writer));
   }
 }
 

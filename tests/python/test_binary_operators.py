@@ -134,3 +134,19 @@ def test_operators_in_place_compute_what_the_others_do(
 def test_a_power_takes_no_modulus() -> None:
     with pytest.raises(TypeError):
         pow(vkml.ones(2), 2, 5)
+
+
+def test_an_operator_that_fails_is_computed_once(device: object) -> None:
+    def lookups() -> int:
+        info = vkml.cache_info(device)
+        return info.hits + info.misses
+
+    y = vkml.ones(3).realize().gather(0, vkml.tensor([0, 9]).realize())
+    vkml.set_eager(True)
+    try:
+        before = lookups()
+        with pytest.raises(vkml.IndexError, match=r"\[gather\] index 9"):
+            y + 1
+        assert lookups() == before + 1
+    finally:
+        vkml.set_eager(False)

@@ -1,5 +1,7 @@
 """Writes: what a bad index leaves behind, what unread writes hold, and what is written in place."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from vkml._vkml import _live_nodes as live_nodes
@@ -168,6 +170,25 @@ def test_a_bad_label_in_the_first_step_costs_that_step_alone(device):
     norm(embedding(indices([0, 7], device)))
     norm.load_state_dict(state)
     assert norm.running_mean.tolist() == [2, 2, 2]
+
+
+def test_a_bad_index_is_the_error_of_what_depends_on_it_alone(device):
+    x = vkml.ones(3, device=device).realize()
+    fine = x.gather(0, indices([0, 2], device)) + 1
+    first = x.gather(0, indices([0, 7], device)) * 2
+    second = vkml.nn.functional.embedding(indices([9, 1], device), x.reshape(3, 1))
+    both = (x.gather(0, indices([1, 2], device)) + first).sum()
+    with contextlib.suppress(vkml.IndexError):
+        vkml.realize([fine, first, second, both])
+    for _ in range(2):
+        assert fine.tolist() == [2, 2]
+        assert (fine * 3).tolist() == [6, 6]
+        with pytest.raises(vkml.IndexError, match=r"\[gather\].* extent 3"):
+            first.tolist()
+        with pytest.raises(vkml.IndexError, match=r"\[embedding\].* extent 3"):
+            second.tolist()
+        with pytest.raises(vkml.IndexError, match=r"\[gather\].* extent 3"):
+            both.item()
 
 
 def test_a_leaf_first_computed_beside_a_bad_index_is_usable(device):

@@ -59,9 +59,9 @@ struct Dispatch {
   std::vector<std::uint32_t> constants;
 };
 
-/// The status word is three u32: the failing site + 1 (0: none; set once, by compare-exchange),
-/// then the low and the high half of the offending index.
-inline constexpr std::uint32_t kStatusBytes = 12;
+/// The status word is four u32: the failing site + 1 (0: none; set once, by compare-exchange),
+/// the low and the high half of the offending index, then all that failed (dispatch::check_of).
+inline constexpr std::uint32_t kStatusBytes = 16;
 
 /// Run-time scalars lie in one buffer, 8 bytes each, in the order of ExecutionGraph::scalars.
 inline constexpr std::uint32_t kScalarBytes = 8;

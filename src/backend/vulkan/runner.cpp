@@ -100,23 +100,35 @@ AliasPattern Runner::alias_pattern(const dispatch::Bindings& bindings) {
   return pattern;
 }
 
+namespace {
+
+/// The submission whose failure may be that of a block with this writer; null when there is none.
+VulkanSubmission::Pointer submission_of(const std::shared_ptr<Submission>& writer) {
+  const auto part = std::dynamic_pointer_cast<dispatch::CheckedBlockWriter>(writer);
+  return std::dynamic_pointer_cast<VulkanSubmission>(part ? part->whole() : writer);
+}
+
+}  // namespace
+
 std::vector<VulkanSubmission::Pointer> Runner::dependencies(
     const dispatch::Bindings& bindings) const {
   std::vector<VulkanSubmission::Pointer> found;
   const Submission* previous = nullptr;  // most inputs come from few submissions
   for (const dispatch::Binding& input : bindings.inputs) {
     if (!input.is_read || input.storage->writer().get() == previous) continue;
-    previous = input.storage->writer().get();
-    const auto writer = std::dynamic_pointer_cast<VulkanSubmission>(input.storage->writer());
-    if (!writer) continue;
-    switch (writer->outlook()) {
+    const std::shared_ptr<Submission> writer = input.storage->writer();
+    previous = writer.get();
+    const VulkanSubmission::Pointer submission = submission_of(writer);
+    if (!submission) continue;
+    switch (submission->outlook()) {
       case VulkanSubmission::Outlook::kSucceeded:
         break;
       case VulkanSubmission::Outlook::kFailed:
         writer->wait();
-        break;  // throws its failure
+        break;  // throws its failure, if it is the input's
       case VulkanSubmission::Outlook::kMayFail:
-        if (std::find(found.begin(), found.end(), writer) == found.end()) found.push_back(writer);
+        if (std::find(found.begin(), found.end(), submission) == found.end())
+          found.push_back(submission);
         break;
     }
   }

@@ -9,10 +9,9 @@ namespace vkml::vulkan {
 
 namespace {
 
-/// The failure that a status word tells of; empty when there is none.
+/// The failure that a status word tells of.
 std::string read_failure(const StatusReport& report) {
   const std::uint32_t site_number = report.words[0];
-  if (site_number == 0) return {};
   const std::uint64_t high = report.words[2];
   const auto index = static_cast<std::int64_t>(high << 32 | report.words[1]);
   if (site_number > report.sites->size()) {
@@ -50,6 +49,19 @@ void VulkanSubmission::wait() {
   throw IndexError(failure->message);
 }
 
+void VulkanSubmission::wait_for_checks(std::uint32_t checks) {
+  const std::shared_ptr<Failure> failure = settle();
+  if (!failure) return;
+  // What was read was in doubt as a whole, and so is what came of it.
+  if (!sites_ || (dispatch::check_of(first_site_) & checks) != 0) return wait();
+  if ((failed_checks_ & checks) == 0) return;
+  int site = 0;
+  while ((dispatch::check_of(site) & failed_checks_ & checks) == 0) ++site;
+  const dispatch::Site& own = (*sites_)[static_cast<std::size_t>(site)];
+  throw IndexError(
+      fmt::format("[{}] an index is out of bounds for an axis of extent {}", own.op, own.extent));
+}
+
 void VulkanSubmission::wait_reporting_once() {
   const std::shared_ptr<Failure> failure = settle();
   if (failure && !failure->is_reported.exchange(true)) throw IndexError(failure->message);
@@ -76,12 +88,12 @@ void VulkanSubmission::resolve() {
     const std::lock_guard dependency_lock(dependency->mutex_);
     if (dependency->state_ == State::kFailed && !failure_) failure_ = dependency->failure_;
   }
-  if (!failure_ && reports_itself()) {
-    std::string message = read_failure(report_);
-    if (!message.empty()) {
-      failure_ = std::make_shared<Failure>();
-      failure_->message = std::move(message);
-    }
+  if (!failure_ && reports_itself() && report_.words[0] != 0) {
+    failure_ = std::make_shared<Failure>();
+    failure_->message = read_failure(report_);
+    sites_ = report_.sites;
+    first_site_ = static_cast<int>(report_.words[0]) - 1;
+    failed_checks_ = report_.words[3];
   }
   state_ = failure_ ? State::kFailed : State::kDone;
   report_ = {};

@@ -10,11 +10,12 @@
 
 #include "device_context.h"
 #include "vkml/core/storage.h"
+#include "vkml/dispatch/checked_submission.h"
 #include "vkml/dispatch/execution_graph.h"
 
 namespace vkml::vulkan {
 
-/// Where a submission reports a bad index: three words of mapped memory, and what they mean.
+/// Where a submission reports bad indices: four words of mapped memory, and what they mean.
 struct StatusReport {
   VkBuffer buffer = VK_NULL_HANDLE;
   std::uint64_t offset = 0;
@@ -22,7 +23,7 @@ struct StatusReport {
   std::shared_ptr<const std::vector<dispatch::Site>> sites;
 };
 
-class VulkanSubmission : public Submission {
+class VulkanSubmission : public dispatch::CheckedSubmission {
  public:
   using Pointer = std::shared_ptr<VulkanSubmission>;
 
@@ -32,6 +33,7 @@ class VulkanSubmission : public Submission {
                    std::vector<Pointer> dependencies);
 
   void wait() override;
+  void wait_for_checks(std::uint32_t checks) override;
   void wait_reporting_once() override;
   void wait_for_completion() override;
   bool may_fail() const override { return outlook() != Outlook::kSucceeded; }
@@ -54,7 +56,7 @@ class VulkanSubmission : public Submission {
   StatusReport report() const;
 
  private:
-  /// A bad index, shared by the submissions that failed because of it.
+  /// The first bad index, shared by the submissions that failed because of it.
   struct Failure {
     std::string message;
     std::atomic<bool> is_reported{false};
@@ -72,6 +74,10 @@ class VulkanSubmission : public Submission {
   StatusReport report_;
   std::vector<Pointer> dependencies_;
   std::shared_ptr<Failure> failure_;
+  // Of a failure that is its own: what else failed.
+  std::shared_ptr<const std::vector<dispatch::Site>> sites_;
+  int first_site_ = -1;
+  std::uint32_t failed_checks_ = 0;
 };
 
 }  // namespace vkml::vulkan

@@ -347,6 +347,8 @@ void Shader::report_bad_index(int site, Value index) {
     store(base, kWord, first + 1, builder_.widen(index, spirv::Scalar::kInt32));
     store(base, kWord, first + 2, high);
   });
+  const Value check = builder_.u32(1) << ((site_codes_.at(site) - 1) & 31);  // check_of()
+  atomic(Op::OpAtomicOr, pointer_to(base, kWord, first + 3), check);
 }
 
 void Shader::guarded(const spirv::Body& body) {
