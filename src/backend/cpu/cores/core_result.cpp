@@ -54,6 +54,11 @@ std::int64_t core_scratch_bytes(const Kernel& kernel, TargetLayout layout) {
 
 CoreResult::CoreResult(const Kernel& kernel, const std::vector<dispatch::Buffer>& buffers,
                        TargetLayout layout) {
+  if (dispatch::numel(kernel.space) == 0) {
+    // Nothing is written, and no scratch was asked for.
+    target_ = kernel.stores[0];
+    return;
+  }
   const bool identity = is_identity(kernel);
   const bool in_destination = fits_destination(kernel, layout) &&
                               (identity || kernel.loads.empty() ||
