@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,8 +15,13 @@ class Framework(Protocol):
 
     lib: Any
 
-    def array(self, value: np.ndarray, requires_grad: bool = False) -> Any:
-        """A tensor on the device."""
+    def array(
+        self, value: np.ndarray, requires_grad: bool = False, dtype: str | None = None
+    ) -> Any:
+        """A tensor on the device, in `dtype` (by name) or in the array's."""
+
+    def to_host(self, tensor: Any) -> np.ndarray:
+        """The tensor's values in ordinary memory."""
 
     def to_device(self, module: Any) -> Any:
         """A module with its parameters on the device."""
@@ -25,6 +31,9 @@ class Framework(Protocol):
 
     def recorded(self, function: Callable[[], Any]) -> Callable[[], Any]:
         """The function, replayed without Python where the framework can."""
+
+    def autocast(self, dtype: str | None) -> AbstractContextManager[Any]:
+        """Products in `dtype` within; None changes nothing."""
 
     def synchronize(self) -> None:
         """Wait for the device."""
@@ -42,8 +51,23 @@ class Vkml:
         importlib.import_module("vkml.optim")
         self.device = device
 
-    def array(self, value: np.ndarray, requires_grad: bool = False) -> Any:
-        return self.lib.tensor(value, device=self.device, requires_grad=requires_grad)
+    def array(
+        self, value: np.ndarray, requires_grad: bool = False, dtype: str | None = None
+    ) -> Any:
+        kind = getattr(self.lib, dtype) if dtype else None
+        return self.lib.tensor(value, dtype=kind, device=self.device, requires_grad=requires_grad)
+
+    def to_host(self, tensor: Any) -> np.ndarray:
+        values: np.ndarray = tensor.numpy()
+        return values
+
+    def autocast(self, dtype: str | None) -> AbstractContextManager[Any]:
+        if dtype is None:
+            return nullcontext()
+        context: AbstractContextManager[Any] = self.lib.autocast(
+            self.device, dtype=getattr(self.lib, dtype)
+        )
+        return context
 
     def to_device(self, module: Any) -> Any:
         return module.to(self.device)
@@ -72,8 +96,23 @@ class Torch:
         # float32 means float32 in convolutions, as it does in PyTorch's matrix products.
         self.lib.backends.cudnn.allow_tf32 = False
 
-    def array(self, value: np.ndarray, requires_grad: bool = False) -> Any:
-        return self.lib.tensor(value, device=self.device, requires_grad=requires_grad)
+    def array(
+        self, value: np.ndarray, requires_grad: bool = False, dtype: str | None = None
+    ) -> Any:
+        kind = getattr(self.lib, dtype) if dtype else None
+        return self.lib.tensor(value, dtype=kind, device=self.device, requires_grad=requires_grad)
+
+    def to_host(self, tensor: Any) -> np.ndarray:
+        values: np.ndarray = tensor.cpu().numpy()
+        return values
+
+    def autocast(self, dtype: str | None) -> AbstractContextManager[Any]:
+        if dtype is None:
+            return nullcontext()
+        context: AbstractContextManager[Any] = self.lib.autocast(
+            self.device, dtype=getattr(self.lib, dtype)
+        )
+        return context
 
     def to_device(self, module: Any) -> Any:
         return module.to(self.device)

@@ -1,8 +1,8 @@
-"""The work that is timed, written once for every framework.
+"""The table of what is timed: rows of the report, with the sizes that a device takes.
 
-A workload's `make` receives a framework, prepares fixed data on its device, and returns the
-function that is timed. `work` says what one call counts for: bytes or operations for rates,
-repetitions for times. Bytes are ideal traffic: each operand read once, each result written once.
+kernel_workloads.py and training_workloads.py hold the work itself, written once for every
+framework. `work` says what one call counts for: bytes or operations for rates, repetitions for
+times. Bytes are ideal traffic: each operand read once, each result written once.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import numpy as np
-
+import kernel_workloads as kernels
+import training_workloads as training
 from frameworks import Framework
 
 Make = Callable[[Framework], Callable[[], None]]
 
-RATES = {"GB/s": 1e9, "GFLOP/s": 1e9, "TFLOP/s": 1e12}
+RATES = {"GB/s": 1e9, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "tok/s": 1.0}
 TIMES = {"ns": 1e9, "us": 1e6, "ms": 1e3}
 
 
@@ -39,210 +38,171 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Product:
+    """A matrix product (m, k) by (k, n)."""
+
+    m: int
+    n: int
+    k: int
+    layout: str = "NN"
+
+    @property
+    def name(self) -> str:
+        if self.m == self.n == self.k and self.layout == "NN":
+            return str(self.m)
+        return f"{self.m}x{self.n}x{self.k} {self.layout}"
+
+
+def squares(*sizes: int) -> tuple[Product, ...]:
+    """Square products."""
+    return tuple(Product(size, size, size) for size in sizes)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution with as many output as input channels that keeps the image's size."""
+
+    batch: int
+    channels: int
+    size: int
+    kernel: int
+    groups: int = 1
+    dtype: str = "float32"
+    backward: bool = False
+
+    @property
+    def name(self) -> str:
+        kind = f"{self.kernel}x{self.kernel}" + (", depthwise" if self.groups > 1 else "")
+        shape = f"{self.batch}x{self.channels}x{self.size}x{self.size}"
+        ending = ", with backward" if self.backward else ""
+        return f"conv2d {SHORT_DTYPES[self.dtype]} {kind}, {shape}{ending}"
+
+    @property
+    def operations(self) -> float:
+        taps = self.kernel**2 * self.channels // self.groups
+        forward = 2.0 * self.batch * self.channels * self.size**2 * taps
+        return forward * (3 if self.backward else 1)
+
+
+SHORT_DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+
+
+@dataclass(frozen=True)
 class Sizes:
     """How large the workloads are on a device."""
 
+    transfer: int  # elements; 0 where the device shares the host's memory
     chain: tuple[int, ...]
     total: int
     rows: int
-    matmul: tuple[int, ...]
+    products: dict[str, tuple[Product, ...]]
+    batched: tuple[int, int, str]
+    linear_gelu: dict[str, int]
+    convolutions: tuple[Convolution, ...]
+    attention: tuple[tuple[int, int, int, int], str]
+    cross_entropy: tuple[int, int, str]
+    adamw: tuple[int, int]
     cnn_batch: int
+    lstm: tuple[int, int, int]
+    gpt: dict[str, training.Gpt]
 
 
-# A software Vulkan driver is a target for correctness; the sizes keep a run of it short.
-SIZES = {
-    "cpu": Sizes(
-        (1 << 24, 1 << 20, 1 << 16, 1 << 12), 1 << 24, 4096, (256, 512, 1024, 2048, 4096), 64
+CPU_CONVOLUTIONS = tuple(
+    Convolution(32, 64, 32, kernel, groups, backward=backward)
+    for kernel, groups in ((3, 1), (1, 1), (3, 64))
+    for backward in (False, True)
+)
+CPU = Sizes(
+    transfer=0,
+    chain=(1 << 24, 1 << 20, 1 << 16, 1 << 12),
+    total=1 << 24,
+    rows=4096,
+    products={
+        "float32": squares(256, 512, 1024, 2048, 4096),
+        "bfloat16": squares(256, 512, 1024, 2048, 4096),
+    },
+    batched=(64, 128, "float32"),
+    linear_gelu={"float32": 1024, "bfloat16": 1024},
+    convolutions=CPU_CONVOLUTIONS,
+    attention=((4, 8, 1024, 64), "float32"),
+    cross_entropy=(512, 8192, "float32"),
+    adamw=(100, 10_000),
+    cnn_batch=64,
+    lstm=(128, 64, 16),
+    gpt={"char-GPT": training.CHAR_GPT},
+)
+GPU = Sizes(
+    transfer=1 << 26,
+    chain=(1 << 28, 1 << 24, 1 << 20),
+    total=1 << 28,
+    rows=8192,
+    products={
+        "float32": squares(1024, 2048, 4096, 8192),
+        "float16": (
+            *squares(1000, 2048, 4096, 8192),
+            *(Product(4096, 4096, 4096, layout) for layout in ("NT", "TN", "TT")),
+            Product(8192, 50257, 768, "NT"),
+            Product(4095, 4097, 4001),
+            Product(8192, 768, 3072),
+            Product(512, 512, 8192),
+        ),
+        "bfloat16": squares(2048, 4096, 8192),
+    },
+    batched=(64, 128, "float16"),
+    linear_gelu={"float32": 4096, "bfloat16": 4096},
+    convolutions=(
+        Convolution(32, 64, 32, 3),
+        Convolution(32, 64, 32, 1),
+        *(
+            Convolution(256, 64, 32, 3, dtype=dtype, backward=backward)
+            for dtype in ("float32", "float16")
+            for backward in (False, True)
+        ),
     ),
-    "gpu": Sizes((1 << 28, 1 << 24, 1 << 20), 1 << 28, 8192, (1024, 2048, 4096, 8192), 256),
-    "software": Sizes((1 << 20,), 1 << 20, 512, (256, 512), 8),
-    "quick": Sizes((1 << 20, 1 << 12), 1 << 20, 1024, (256, 1024), 64),
-}
-
-
-def normal(*extents: int, seed: int = 0) -> np.ndarray:
-    """Standard normal values, f32, the same in every process."""
-    return np.random.default_rng(seed).standard_normal(extents, dtype=np.float32)
-
-
-def record(count: int, framework: Framework) -> Callable[[], None]:
-    """`x = x + y` on one element; nothing reads the result."""
-    start, y = framework.array(normal(1)), framework.array(normal(1, seed=1))
-    framework.run(start, y)
-
-    def call() -> None:
-        x = start
-        for _ in range(count):
-            x = x + y
-
-    return call
-
-
-def record_and_run(count: int, framework: Framework) -> Callable[[], None]:
-    """`x = x + y` on one element, recorded `count` times and then run."""
-    start, y = framework.array(normal(1)), framework.array(normal(1, seed=1))
-    framework.run(start, y)
-
-    def call() -> None:
-        x = start
-        for _ in range(count):
-            x = x + y
-        framework.run(x)
-
-    return call
-
-
-def run_one_by_one(count: int, framework: Framework) -> Callable[[], None]:
-    """`x = x + y` on one element, run after each."""
-    start, y = framework.array(normal(1)), framework.array(normal(1, seed=1))
-    framework.run(start, y)
-
-    def call() -> None:
-        x = start
-        for _ in range(count):
-            x = x + y
-            framework.run(x)
-
-    return call
-
-
-def chain(size: int, framework: Framework) -> Callable[[], None]:
-    """`sigmoid(a*b+a)*tanh(b) - a/2` into a new tensor."""
-    sigmoid, tanh = framework.lib.sigmoid, framework.lib.tanh
-    a, b = framework.array(normal(size)), framework.array(normal(size, seed=1))
-    return lambda: framework.run(sigmoid(a * b + a) * tanh(b) - a / 2)
-
-
-def total(size: int, framework: Framework) -> Callable[[], None]:
-    """The sum of all elements."""
-    x = framework.array(normal(size))
-    return lambda: framework.run(x.sum())
-
-
-def softmax(rows: int, framework: Framework) -> Callable[[], None]:
-    """Softmax of each row of a square matrix."""
-    x = framework.array(normal(rows, rows))
-    apply = framework.lib.nn.functional.softmax
-    return lambda: framework.run(apply(x, dim=-1))
-
-
-def softmax_gradient(rows: int, framework: Framework) -> Callable[[], None]:
-    """Softmax of each row, and its gradient."""
-    x = framework.array(normal(rows, rows), requires_grad=True)
-    gradient = framework.array(normal(rows, rows, seed=1))
-    apply = framework.lib.nn.functional.softmax
-
-    def call() -> None:
-        x.grad = None
-        apply(x, dim=-1).backward(gradient)
-        framework.run(x.grad)
-
-    return call
-
-
-def layer_norm(rows: int, framework: Framework) -> Callable[[], None]:
-    """Layer norm of each row of a square matrix, affine."""
-    x = framework.array(normal(rows, rows))
-    weight, bias = framework.array(normal(rows, seed=1)), framework.array(normal(rows, seed=2))
-    apply = framework.lib.nn.functional.layer_norm
-    return lambda: framework.run(apply(x, (rows,), weight, bias))
-
-
-def layer_norm_gradient(rows: int, framework: Framework) -> Callable[[], None]:
-    """Layer norm of each row, and the gradients of input, weight and bias."""
-    leaves = [
-        framework.array(normal(*extents, seed=seed), requires_grad=True)
-        for seed, extents in enumerate([(rows, rows), (rows,), (rows,)])
-    ]
-    gradient = framework.array(normal(rows, rows, seed=3))
-    apply = framework.lib.nn.functional.layer_norm
-
-    def call() -> None:
-        for leaf in leaves:
-            leaf.grad = None
-        x, weight, bias = leaves
-        apply(x, (rows,), weight, bias).backward(gradient)
-        framework.run(*(leaf.grad for leaf in leaves))
-
-    return call
-
-
-def matmul(size: int, framework: Framework) -> Callable[[], None]:
-    """The product of two square matrices, f32."""
-    a, b = framework.array(normal(size, size)), framework.array(normal(size, size, seed=1))
-    return lambda: framework.run(a @ b)
-
-
-def convolution(kernel: int, framework: Framework) -> Callable[[], None]:
-    """conv2d, N 32, C 64 -> 64, 32x32, stride 1, same size."""
-    x = framework.array(normal(32, 64, 32, 32))
-    weight = framework.array(normal(64, 64, kernel, kernel, seed=1))
-    apply = framework.lib.nn.functional.conv2d
-    return lambda: framework.run(apply(x, weight, padding=kernel // 2))
-
-
-def training_step(
-    framework: Framework,
-    model: Any,
-    optimizer: Any,
-    inputs: np.ndarray,
-    classes: int,
-    recorded: bool = False,
-) -> Callable[[], None]:
-    """Forward, cross entropy, backward, update and a read of the loss, on fixed data.
-
-    `recorded`: all but the read is what `vkml.jit` replays.
-    """
-    labels = np.random.default_rng(1).integers(0, classes, len(inputs), dtype=np.int64)
-    x, y = framework.array(inputs), framework.array(labels)
-    cross_entropy = framework.lib.nn.functional.cross_entropy
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        loss = cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    run = framework.recorded(step) if recorded else step
-    return lambda: run().item()
-
-
-def optimizer_for(framework: Framework, name: str, model: Any) -> Any:
-    """SGD with lr 0.01 or Adam with lr 1e-3 over the parameters of `model`."""
-    optim = framework.lib.optim
-    if name == "SGD":
-        return optim.SGD(model.parameters(), lr=0.01)
-    return optim.Adam(model.parameters(), lr=1e-3)
-
-
-def mlp(optimizer: str, recorded: bool, framework: Framework) -> Callable[[], None]:
-    """784-128-10 with ReLU, batch 64."""
-    nn = framework.lib.nn
-    model = framework.to_device(nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)))
-    return training_step(
-        framework, model, optimizer_for(framework, optimizer, model), normal(64, 784), 10, recorded
-    )
-
-
-def cnn(batch: int, framework: Framework) -> Callable[[], None]:
-    """Two 3x3 convolutions with pooling and a linear layer, 32x32 images, SGD."""
-    nn = framework.lib.nn
-    model = framework.to_device(
-        nn.Sequential(
-            nn.Conv2d(3, 32, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(32, 64, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(4096, 10),
-        )
-    )
-    return training_step(
-        framework, model, optimizer_for(framework, "SGD", model), normal(batch, 3, 32, 32), 10
-    )
+    attention=((4, 16, 4096, 64), "float16"),
+    cross_entropy=(8192, 50257, "bfloat16"),
+    adamw=(100, 920_000),
+    cnn_batch=256,
+    lstm=(512, 128, 32),
+    gpt={
+        "GPT-2 small f32": training.GPT2_SMALL,
+        "GPT-2 small bf16": training.GPT2_SMALL.with_autocast("bfloat16"),
+    },
+)
+# A software Vulkan driver is a target for correctness; the sizes keep a run of it short.
+SOFTWARE = Sizes(
+    transfer=0,
+    chain=(1 << 20,),
+    total=1 << 20,
+    rows=512,
+    products={"float32": squares(256, 512)},
+    batched=(16, 64, "float32"),
+    linear_gelu={"float32": 256},
+    convolutions=(Convolution(4, 32, 16, 3), Convolution(4, 32, 16, 1)),
+    attention=((1, 2, 128, 32), "float32"),
+    cross_entropy=(64, 1024, "float32"),
+    adamw=(20, 1000),
+    cnn_batch=8,
+    lstm=(64, 16, 8),
+    gpt={"char-GPT": training.CHAR_GPT},
+)
+QUICK = Sizes(
+    transfer=0,
+    chain=(1 << 20, 1 << 12),
+    total=1 << 20,
+    rows=1024,
+    products={"float32": squares(256, 1024)},
+    batched=(16, 64, "float32"),
+    linear_gelu={"float32": 256},
+    convolutions=(Convolution(32, 64, 32, 3), Convolution(32, 64, 32, 1)),
+    attention=((1, 4, 256, 64), "float32"),
+    cross_entropy=(128, 1024, "float32"),
+    adamw=(20, 1000),
+    cnn_batch=64,
+    lstm=(64, 16, 8),
+    gpt={"char-GPT": training.CHAR_GPT},
+)
+SIZES = {"cpu": CPU, "gpu": GPU, "software": SOFTWARE, "quick": QUICK}
 
 
 def short(count: int) -> str:
@@ -253,41 +213,132 @@ def short(count: int) -> str:
     return str(count)
 
 
-def workloads(sizes: Sizes) -> Iterator[Workload]:
-    """All rows of the report, in its order."""
-    yield Workload("record one add, nothing run", partial(record, 1000), "ns", 1000)
-    yield Workload("overhead, 1000 adds run at once", partial(record_and_run, 1000), "us", 1000)
-    yield Workload("overhead, adds run one by one", partial(run_one_by_one, 100), "us", 100)
-    for size in sizes.chain:
-        yield Workload(f"chain {short(size)}", partial(chain, size), "GB/s", 12 * size)
+def overheads() -> Iterator[Workload]:
+    """What recording and running cost where there is next to nothing to compute."""
+    yield Workload("record one add, nothing run", partial(kernels.record, 1000), "ns", 1000)
     yield Workload(
-        f"sum of {short(sizes.total)}", partial(total, sizes.total), "GB/s", 4 * sizes.total
+        "overhead, 1000 adds run at once", partial(kernels.record_and_run, 1000), "us", 1000
+    )
+    yield Workload("overhead, adds run one by one", partial(kernels.run_one_by_one, 100), "us", 100)
+
+
+def memory_bound(sizes: Sizes) -> Iterator[Workload]:
+    """What memory bounds: transfers, elementwise chains, reductions, rows."""
+    if sizes.transfer:
+        for name, make in (("upload", kernels.upload), ("download", kernels.download)):
+            yield Workload(
+                f"{name} {short(4 * sizes.transfer)}B",
+                partial(make, sizes.transfer),
+                "GB/s",
+                4 * sizes.transfer,
+            )
+    largest = max(sizes.chain)
+    yield Workload(f"add {short(largest)}", partial(kernels.add, largest), "GB/s", 12 * largest)
+    for size in sizes.chain:
+        yield Workload(f"chain {short(size)}", partial(kernels.chain, size), "GB/s", 12 * size)
+    yield Workload(
+        f"sum of {short(sizes.total)}", partial(kernels.total, sizes.total), "GB/s", 4 * sizes.total
     )
     square = sizes.rows * sizes.rows * 4
-    name = f"{sizes.rows}x{sizes.rows}"
-    yield Workload(f"softmax {name}, forward", partial(softmax, sizes.rows), "GB/s", 2 * square)
-    yield Workload(
-        f"softmax {name}, with backward", partial(softmax_gradient, sizes.rows), "GB/s", 5 * square
-    )
-    yield Workload(
-        f"layer norm {name}, forward", partial(layer_norm, sizes.rows), "GB/s", 2 * square
-    )
-    yield Workload(
-        f"layer norm {name}, with backward",
-        partial(layer_norm_gradient, sizes.rows),
-        "GB/s",
-        5 * square,
-    )
-    for size in sizes.matmul:
-        yield Workload(f"matmul f32 {size}", partial(matmul, size), "GFLOP/s", 2 * size**3)
-    for kernel in (3, 1):
+    for title, make in (("softmax", kernels.softmax), ("layer norm", kernels.layer_norm)):
+        name = f"{title} {sizes.rows}x{sizes.rows}"
+        yield Workload(f"{name}, forward", partial(make, sizes.rows, False), "GB/s", 2 * square)
         yield Workload(
-            f"conv2d {kernel}x{kernel}, 32x64x32x32",
-            partial(convolution, kernel),
-            "GFLOP/s",
-            2 * 32 * 64 * 64 * 32 * 32 * kernel**2,
+            f"{name}, with backward", partial(make, sizes.rows, True), "GB/s", 5 * square
         )
+    rows, classes, dtype = sizes.cross_entropy
+    element = 4 if dtype == "float32" else 2
+    yield Workload(
+        f"cross entropy with gradient {SHORT_DTYPES[dtype]} {rows}x{classes}",
+        partial(kernels.cross_entropy, rows, classes, dtype),
+        "GB/s",
+        2 * element * rows * classes,
+    )
+    tensors, elements = sizes.adamw
+    for recorded, ending in ((False, ""), (True, ", jit")):
+        yield Workload(
+            f"AdamW, {tensors} tensors of {elements}{ending}",
+            partial(kernels.adamw, tensors, elements, recorded),
+            "GB/s",
+            28 * tensors * elements,
+        )
+
+
+def compute_bound(sizes: Sizes) -> Iterator[Workload]:
+    """Products, convolutions, attention."""
+    for dtype, products in sizes.products.items():
+        for product in products:
+            yield Workload(
+                f"matmul {SHORT_DTYPES[dtype]} {product.name}",
+                partial(kernels.matmul, product.m, product.n, product.k, dtype, product.layout),
+                "GFLOP/s",
+                2 * product.m * product.n * product.k,
+            )
+    batch, size, dtype = sizes.batched
+    yield Workload(
+        f"matmul {SHORT_DTYPES[dtype]}, {batch} of {size}",
+        partial(kernels.batched_matmul, batch, size, dtype),
+        "GFLOP/s",
+        2 * batch * size**3,
+    )
+    for dtype, size in sizes.linear_gelu.items():
+        yield Workload(
+            f"linear and GELU {SHORT_DTYPES[dtype]} {size}",
+            partial(kernels.linear_gelu, size, dtype),
+            "GFLOP/s",
+            2 * size**3,
+        )
+    for one in sizes.convolutions:
+        make = partial(
+            kernels.convolution,
+            one.batch,
+            one.channels,
+            one.size,
+            one.kernel,
+            one.groups,
+            one.dtype,
+            one.backward,
+        )
+        yield Workload(one.name, make, "GFLOP/s", one.operations)
+    extents, dtype = sizes.attention
+    batch, heads, length, width = extents
+    forward = 4 * batch * heads * length**2 * width
+    name = f"attention {SHORT_DTYPES[dtype]} {'x'.join(map(str, extents))}"
+    for causal in (False, True):
+        for backward in (False, True):
+            yield Workload(
+                name + (", causal" if causal else "") + (", with backward" if backward else ""),
+                partial(kernels.attention, extents, causal, dtype, backward),
+                "GFLOP/s",
+                forward * (3.5 if backward else 1) / (2 if causal else 1),
+            )
+
+
+def training_steps(sizes: Sizes) -> Iterator[Workload]:
+    """Whole training steps."""
     for optimizer in ("SGD", "Adam"):
-        yield Workload(f"MLP step, {optimizer}", partial(mlp, optimizer, False), "ms")
-        yield Workload(f"MLP step, {optimizer}, jit", partial(mlp, optimizer, True), "ms")
-    yield Workload(f"CNN step, batch {sizes.cnn_batch}", partial(cnn, sizes.cnn_batch), "ms")
+        yield Workload(f"MLP step, {optimizer}", partial(training.mlp, optimizer, False), "ms")
+        yield Workload(f"MLP step, {optimizer}, jit", partial(training.mlp, optimizer, True), "ms")
+    batch = sizes.cnn_batch
+    width, steps, sequences = sizes.lstm
+    for recorded, ending in ((False, ""), (True, ", jit")):
+        yield Workload(
+            f"CNN step, batch {batch}{ending}", partial(training.cnn, batch, recorded), "ms"
+        )
+        yield Workload(
+            f"LSTM step, {width} wide, {steps} steps, batch {sequences}{ending}",
+            partial(training.lstm, width, steps, sequences, recorded),
+            "ms",
+        )
+        for title, size in sizes.gpt.items():
+            yield Workload(
+                f"{title}{ending}", partial(training.gpt, size, recorded), "tok/s", size.tokens
+            )
+
+
+def workloads(sizes: Sizes) -> Iterator[Workload]:
+    """All rows of the report, in its order."""
+    yield from overheads()
+    yield from memory_bound(sizes)
+    yield from compute_bound(sizes)
+    yield from training_steps(sizes)

@@ -47,17 +47,25 @@ std::vector<Interval> live_intervals(const ExecutionGraph& graph) {
   return temporaries;
 }
 
+/// The first offset from `offset` on where `bytes` do not cross into another segment.
+std::int64_t within_segment(std::int64_t offset, std::int64_t bytes, std::int64_t segment) {
+  const std::int64_t left = segment - offset % segment;
+  return bytes <= left || left == segment ? offset : offset + left;
+}
+
 /// The largest first, each at the lowest offset that is free during its life: tight, quadratic.
-void pack_by_size(std::vector<Interval>& intervals) {
+void pack_by_size(std::vector<Interval>& intervals, std::int64_t segment) {
   std::ranges::stable_sort(intervals, std::greater<>(), &Interval::bytes);
   std::vector<const Interval*> placed;  // by offset
   for (Interval& interval : intervals) {
     std::int64_t offset = 0;
     for (const Interval* other : placed) {
       if (other->last < interval.first || other->first > interval.last) continue;
+      offset = within_segment(offset, interval.bytes, segment);
       if (other->offset - offset >= interval.bytes) break;
       offset = std::max(offset, other->offset + other->bytes);
     }
+    offset = within_segment(offset, interval.bytes, segment);
     interval.offset = offset;
     const auto spot = std::ranges::upper_bound(placed, offset, {}, &Interval::offset);
     placed.insert(spot, &interval);
@@ -67,14 +75,20 @@ void pack_by_size(std::vector<Interval>& intervals) {
 /// The gaps of an arena that grows when none fits.
 class Arena {
  public:
+  explicit Arena(std::int64_t segment) : segment_(segment) {}
+
   /// The smallest gap that holds the bytes, the lowest among equals.
   std::int64_t take(std::int64_t bytes) {
-    const auto fitting = by_size_.lower_bound({bytes, 0});
-    if (fitting == by_size_.end()) return extend(bytes);
-    const auto [size, offset] = *fitting;
-    remove(offset, size);
-    if (size > bytes) insert(offset + bytes, size - bytes);
-    return offset;
+    for (auto gap = by_size_.lower_bound({bytes, 0}); gap != by_size_.end(); ++gap) {
+      const auto [size, begin] = *gap;
+      const std::int64_t offset = within_segment(begin, bytes, segment_);
+      if (offset + bytes > begin + size) continue;
+      remove(begin, size);
+      if (offset > begin) insert(begin, offset - begin);
+      if (begin + size > offset + bytes) insert(offset + bytes, begin + size - offset - bytes);
+      return offset;
+    }
+    return extend(bytes);
   }
 
   void give_back(std::int64_t offset, std::int64_t bytes) {
@@ -106,6 +120,9 @@ class Arena {
         offset = start;
       }
     }
+    const std::int64_t begin = offset;
+    offset = within_segment(begin, bytes, segment_);
+    if (offset > begin) insert(begin, offset - begin);
     end_ = offset + bytes;
     return offset;
   }
@@ -121,10 +138,11 @@ class Arena {
   std::map<std::int64_t, std::int64_t> gaps_;                // offset to bytes, never adjacent
   std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // the same as (bytes, offset)
   std::int64_t end_ = 0;
+  std::int64_t segment_;
 };
 
 /// As an allocator would, in the order of the kernels: best fit, n log n.
-void pack_by_time(std::vector<Interval>& intervals) {
+void pack_by_time(std::vector<Interval>& intervals, std::int64_t segment) {
   std::vector<std::size_t> ends(intervals.size());
   for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = i;
   std::ranges::stable_sort(ends, {}, [&](std::size_t i) { return intervals[i].last; });
@@ -132,7 +150,7 @@ void pack_by_time(std::vector<Interval>& intervals) {
   std::ranges::stable_sort(starts, {}, [&](std::size_t i) {
     return std::pair(intervals[i].first, -intervals[i].bytes);
   });
-  Arena arena;
+  Arena arena(segment);
   auto ended = ends.begin();
   for (const std::size_t i : starts) {
     for (; intervals[*ended].last < intervals[i].first; ++ended) {
@@ -144,12 +162,14 @@ void pack_by_time(std::vector<Interval>& intervals) {
 
 }  // namespace
 
-void plan_memory(ExecutionGraph& graph) {
+void plan_memory(ExecutionGraph& graph, std::int64_t max_block_bytes) {
+  const std::int64_t segment = max_block_bytes / kAlignment * kAlignment;
+  graph.arena_segment_bytes = segment;
   std::vector<Interval> intervals = live_intervals(graph);
   if (intervals.size() <= kMaxPackedBySize) {
-    pack_by_size(intervals);
+    pack_by_size(intervals, segment);
   } else {
-    pack_by_time(intervals);
+    pack_by_time(intervals, segment);
   }
   for (const Interval& interval : intervals) {
     graph.buffers[static_cast<std::size_t>(interval.buffer)].arena_offset = interval.offset;

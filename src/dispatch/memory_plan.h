@@ -6,8 +6,10 @@
 namespace vkml::dispatch {
 
 /// Gives every temporary buffer an offset such that buffers that are alive at the same kernel do
-/// not overlap, and sets arena_bytes. Graphs of thousands of buffers are packed less tightly, so
-/// that planning stays near linear.
-void plan_memory(ExecutionGraph& graph);
+/// not overlap, and sets arena_bytes and arena_segment_bytes: devices limit how long one block may
+/// be, and no buffer crosses from one segment into the next (one that is longer than a segment
+/// begins one, and the device will refuse it). Graphs of thousands of buffers are packed less
+/// tightly, so that planning stays near linear.
+void plan_memory(ExecutionGraph& graph, std::int64_t max_block_bytes = kAnyBlock);
 
 }  // namespace vkml::dispatch

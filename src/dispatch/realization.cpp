@@ -119,7 +119,7 @@ ExecutionGraph finish_plan(ExecutionGraph graph, const Backend& backend) {
     scratch.bytes = kernel.scratch_bytes;
     graph.buffers.push_back(scratch);
   }
-  plan_memory(graph);
+  plan_memory(graph, backend.max_block_bytes());
   if (verification_enabled()) verify_plan(graph);
   return graph;
 }

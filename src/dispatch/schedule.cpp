@@ -5,6 +5,7 @@
 
 #include "vkml/dispatch/exclusive.h"
 #include "vkml/dispatch/recording.h"
+#include "vkml/ops/elementwise.h"
 #include "vkml/ops/gradient_reads.h"
 
 namespace vkml::dispatch {
@@ -47,9 +48,19 @@ Role role_of(const Node& node) {
   return node.is_view() ? Role::kAlias : Role::kCompute;
 }
 
-/// Structural results are dear; elementwise ones are recomputed from them.
+bool is_random(const Node& node) {
+  return node.family() == Family::kElementwise &&
+         ops::row_of(node.op()).rule == ops::DTypeRule::kRandom;
+}
+
+/// Structural results are dear, and so are random bits, best kept as what was made of them: a
+/// dropout mask has a byte an element. Other elementwise results are recomputed.
 bool worth_keeping(const Node& node) {
   switch (node.family()) {
+    case Family::kElementwise:
+      return is_random(node) || std::ranges::any_of(node.sources(), [](const NodePtr& source) {
+               return is_random(*source);
+             });
     case Family::kReduce:
     case Family::kCore:
     case Family::kConcat:

@@ -139,6 +139,16 @@ class Simulation {
 
 }  // namespace
 
-void verify_plan(const ExecutionGraph& graph) { Simulation(graph).run(); }
+void verify_plan(const ExecutionGraph& graph) {
+  for (const Buffer& buffer : graph.buffers) {
+    const std::int64_t segment = graph.arena_segment_bytes;
+    if (buffer.kind == BufferKind::kTemporary && buffer.bytes <= segment &&
+        buffer.arena_offset % segment > segment - buffer.bytes) {
+      throw InternalError(fmt::format("[plan] {} bytes at {} of the arena cross its blocks of {}",
+                                      buffer.bytes, buffer.arena_offset, segment));
+    }
+  }
+  Simulation(graph).run();
+}
 
 }  // namespace vkml::dispatch

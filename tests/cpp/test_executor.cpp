@@ -28,14 +28,18 @@ dispatch::PlanKey key_of(const Value& value) {
 }
 
 dispatch::ExecutionGraph plan_of(std::span<const NodePtr> roots,
-                                 const dispatch::FusionOptions& options = {}) {
+                                 const dispatch::FusionOptions& options = {},
+                                 std::int64_t max_block_bytes = dispatch::kAnyBlock) {
   const dispatch::Schedule schedule = dispatch::make_schedule(roots, false);
   dispatch::ExecutionGraph graph =
       dispatch::lower(schedule, dispatch::fuse(schedule, options)).graph;
-  dispatch::plan_memory(graph);
+  dispatch::plan_memory(graph, max_block_bytes);
   return graph;
 }
-dispatch::ExecutionGraph plan_of(const Value& value) { return plan_of({&value.node(), 1}); }
+dispatch::ExecutionGraph plan_of(const Value& value,
+                                 std::int64_t max_block_bytes = dispatch::kAnyBlock) {
+  return plan_of({&value.node(), 1}, {}, max_block_bytes);
+}
 
 /// A backend for the device name vulkan:0 that fails on demand and is the reference otherwise.
 class FailingBackend final : public dispatch::Backend, public Allocator {
@@ -229,8 +233,9 @@ TEST(Fusion, EpiloguesJoinTheirProduct) {
 
 /// A graph of matrix products, reductions, maps and views over squares.
 Value random_graph(std::mt19937& generator, int operators) {
-  constexpr std::int64_t kSide = 4;
-  std::vector<Value> values{leaf({kSide, kSide}, count_up(16)), leaf({kSide, kSide}, count_up(16))};
+  constexpr std::int64_t kSide = 8;
+  const Value square_of_numbers = leaf({kSide, kSide}, count_up(kSide * kSide));
+  std::vector<Value> values{square_of_numbers, square_of_numbers * 0.5};
   const auto pick = [&] { return values[generator() % values.size()]; };
   const List last{1};
   const List square{kSide, kSide};
@@ -253,7 +258,7 @@ Value random_graph(std::mt19937& generator, int operators) {
         break;
       case 5: {
         const Value joined = graph::concat(std::array{pick(), pick()}, 0);
-        values.push_back(graph::slice(joined, 0, 2, 6, 1));
+        values.push_back(graph::slice(joined, 0, 2, 2 + kSide, 1));
         break;
       }
       default:
@@ -285,6 +290,17 @@ TEST(MemoryPlan, ThousandsOfBuffersNeverOverlap) {
   const dispatch::ExecutionGraph graph = plan_of(back);
   dispatch::verify_plan(graph);
   EXPECT_LE(graph.arena_bytes, 5010 * 256);
+}
+
+TEST(MemoryPlan, NoBufferCrossesABlock) {
+  std::mt19937 generator(13);
+  constexpr std::int64_t kBlock = 800;  // three squares, or one of two joined and a square
+  for (const int operators : {10, 30, 300, 20000}) {
+    SCOPED_TRACE(operators);
+    const dispatch::ExecutionGraph graph = plan_of(random_graph(generator, operators), kBlock);
+    EXPECT_EQ(graph.arena_segment_bytes, 768);
+    dispatch::verify_plan(graph);
+  }
 }
 
 /// Seconds to plan a recurrent network of so many steps, forward and what a backward pass reads.

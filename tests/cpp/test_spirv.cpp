@@ -36,7 +36,7 @@ std::vector<Variant> variants() {
         traits.is_software = is_software;
         traits.has_int64 = traits.has_float64 = is_rich;
         traits.has_storage8 = traits.has_storage16 = is_rich;
-        traits.has_subgroup_arithmetic = is_rich;
+        traits.has_subgroup_arithmetic = traits.has_subgroup_shuffle = is_rich;
         traits.has_float16 = traits.has_half_conversions = traits.keeps_special_values =
             is_rich && !is_software;
         if (use_addresses) traits.has_int64 = true;

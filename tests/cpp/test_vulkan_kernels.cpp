@@ -180,3 +180,5 @@ TEST(VulkanKernels, SumsAreEqualFromRunToRun) {
 
 }  // namespace
 }  // namespace vkml::vulkan
+
+#include "validation_end.h"

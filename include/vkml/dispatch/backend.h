@@ -69,6 +69,9 @@ class Backend {
   /// Bytes of scratch that a kernel wants beside its operands (0: none).
   virtual std::int64_t scratch_bytes(const Kernel& kernel) const = 0;
 
+  /// The longest block that the arena may be made of.
+  virtual std::int64_t max_block_bytes() const { return kAnyBlock; }
+
   /// Pure: depends on the graph alone.
   virtual std::shared_ptr<Executable> compile(ExecutionGraph graph) = 0;
 

@@ -29,6 +29,9 @@ enum class BufferKind : std::uint8_t {
   kTemporary  // bytes of the arena
 };
 
+/// Bytes of a block where a device sets no limit.
+inline constexpr std::int64_t kAnyBlock = std::int64_t{1} << 62;
+
 struct Buffer {
   BufferKind kind = BufferKind::kTemporary;
   int binding = -1;               // index into Bindings::inputs or ::results
@@ -96,6 +99,8 @@ struct ExecutionGraph {
   int input_count = 0;
   int result_count = 0;
   std::int64_t arena_bytes = 0;
+  /// The arena lies in blocks of so many bytes, the last of which may be shorter.
+  std::int64_t arena_segment_bytes = kAnyBlock;
 };
 
 /// The sites that a kernel may report: its core's and those of its program, ascending. None: it

@@ -348,10 +348,15 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
       float_controls.shaderSignedZeroInfNanPreserveFloat16;
   traits.has_storage8 = chain.storage8.storageBuffer8BitAccess;
   traits.has_storage16 = chain.storage16.storageBuffer16BitAccess;
-  traits.has_subgroup_arithmetic =
-      (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-      (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
+  const bool in_compute = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  const auto has_operation = [&](VkSubgroupFeatureFlagBits operation) {
+    return in_compute && (subgroup.supportedOperations & operation) != 0;
+  };
   traits.subgroup_size = std::max(subgroup.subgroupSize, 1u);
+  traits.has_subgroup_arithmetic = has_operation(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
+  traits.has_subgroup_shuffle = has_operation(VK_SUBGROUP_FEATURE_SHUFFLE_BIT) &&
+                                subgroup_sizes.minSubgroupSize == traits.subgroup_size &&
+                                subgroup_sizes.maxSubgroupSize == traits.subgroup_size;
   traits.max_workgroup_invocations =
       std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   traits.max_shared_bytes = limits.maxComputeSharedMemorySize;

@@ -23,6 +23,7 @@ struct DeviceTraits {
   bool keeps_special_values = false;  // of f32: the compiler may not assume that there is no NaN
   bool has_half_conversions = false;  // f32 to f16 and back, rounded to nearest, with subnormals
   bool has_subgroup_arithmetic = false;
+  bool has_subgroup_shuffle = false;  // and subgroups of subgroup_size, no others
   // Matrix units: a subgroup multiplies 16 x 16 matrices of f16 or bf16 and sums in f32.
   bool has_matrix_f16 = false, has_matrix_bf16 = false;
   std::uint32_t subgroup_size = 1;

@@ -53,9 +53,14 @@ VulkanExecutable::VulkanExecutable(const dispatch::ExecutionGraph& graph, Device
     : buffers_(graph.buffers),
       sites_(std::make_shared<const std::vector<dispatch::Site>>(graph.sites)),
       scalar_count_(graph.scalars.size()),
-      arena_bytes_(graph.arena_bytes),
+      arena_segment_bytes_(graph.arena_segment_bytes),
       input_count_(graph.input_count),
       result_count_(graph.result_count) {
+  std::int64_t begin = 0;
+  do {  // temporaries of no bytes want a block too
+    arena_blocks_.push_back(std::min(graph.arena_bytes - begin, arena_segment_bytes_));
+    begin += arena_segment_bytes_;
+  } while (begin < graph.arena_bytes);
   const DeviceProfile& profile = context.profile();
   std::vector<Pipelines::Request> requests;
   for (const dispatch::Kernel& kernel : graph.kernels) {

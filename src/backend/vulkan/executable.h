@@ -40,7 +40,9 @@ class VulkanExecutable : public dispatch::Executable {
   const std::vector<dispatch::Buffer>& buffers() const { return buffers_; }
   const std::shared_ptr<const std::vector<dispatch::Site>>& sites() const { return sites_; }
   std::size_t scalar_count() const { return scalar_count_; }
-  std::int64_t arena_bytes() const { return arena_bytes_; }
+  /// Bytes of each block of the arena, and the length of all but the last.
+  const std::vector<std::int64_t>& arena_blocks() const { return arena_blocks_; }
+  std::int64_t arena_segment_bytes() const { return arena_segment_bytes_; }
   int input_count() const { return input_count_; }
   int result_count() const { return result_count_; }
   /// Descriptors and sets that a run takes from a descriptor pool.
@@ -59,7 +61,8 @@ class VulkanExecutable : public dispatch::Executable {
   std::vector<dispatch::Buffer> buffers_;
   std::shared_ptr<const std::vector<dispatch::Site>> sites_;
   std::size_t scalar_count_ = 0;
-  std::int64_t arena_bytes_ = 0;
+  std::vector<std::int64_t> arena_blocks_;
+  std::int64_t arena_segment_bytes_ = 0;
   int input_count_ = 0;
   int result_count_ = 0;
   std::uint32_t pooled_sets_ = 0;

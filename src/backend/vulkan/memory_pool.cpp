@@ -50,6 +50,17 @@ MemoryPool::~MemoryPool() {
   }
 }
 
+std::uint64_t MemoryPool::max_chunk_bytes() const {
+  const DeviceLimits& limits = context_->profile().limits;
+  const std::uint64_t most = std::min(limits.max_allocation_bytes, limits.max_buffer_bytes);
+  return most / kGranularity * kGranularity;
+}
+
+std::int64_t MemoryPool::max_block_bytes() const {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  return static_cast<std::int64_t>(std::min(max_chunk_bytes() - kTailBytes, kMost));
+}
+
 void MemoryPool::require_limits(std::uint64_t bytes, std::uint64_t asked) const {
   const DeviceLimits& limits = context_->profile().limits;
   const auto require = [&](std::uint64_t limit, const char* name) {
@@ -68,7 +79,9 @@ Block* MemoryPool::allocate(std::uint64_t asked) {
   // Beyond any limit, and before sums could overflow.
   if (asked > std::uint64_t{1} << 62) require_limits(asked, asked);
   const std::uint64_t padded = round_up(asked + kTailBytes, kGranularity);
-  const std::uint64_t bytes = padded <= kMaxSmall ? padded : size_class(padded);
+  const std::uint64_t bytes =
+      padded <= kMaxSmall ? padded
+                          : std::max(padded, std::min(size_class(padded), max_chunk_bytes()));
   require_limits(bytes, asked);
 
   auto block = std::make_unique<Block>();

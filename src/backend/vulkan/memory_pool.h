@@ -50,6 +50,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   /// Throws OutOfMemoryError, naming a limit where one is passed.
   Block* allocate(std::uint64_t bytes);
+  /// The longest block that no limit forbids.
+  std::int64_t max_block_bytes() const;
   /// From any thread. In a forked child and at exit it does nothing.
   static void release(Block* block) noexcept;
 
@@ -75,6 +77,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   VkResult create_chunk(Chunk& chunk);
   void destroy_chunk(Chunk& chunk);
   void trim_locked(std::uint64_t completed);
+  std::uint64_t max_chunk_bytes() const;
   void require_limits(std::uint64_t bytes, std::uint64_t asked) const;
 
   std::shared_ptr<DeviceContext> context_;

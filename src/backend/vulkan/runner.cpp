@@ -50,15 +50,30 @@ Runner::Runner(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPoo
 Runner::~Runner() { release_arena(); }
 
 void Runner::release_arena() {
-  if (arena_ != nullptr) MemoryPool::release(arena_);
-  arena_ = nullptr;
+  for (Block* block : arena_) MemoryPool::release(block);
+  arena_.clear();
 }
 
 void Runner::reserve(const VulkanExecutable& executable) {
-  const auto needed = static_cast<std::uint64_t>(executable.arena_bytes());
-  if (arena_ != nullptr && arena_->bytes >= needed) return;
-  release_arena();
-  arena_ = memory_->allocate(needed);
+  const std::vector<std::int64_t>& needed = executable.arena_blocks();
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    const auto bytes = static_cast<std::uint64_t>(needed[i]);
+    if (i < arena_.size() && arena_[i]->bytes >= bytes) continue;
+    // What lies behind is given back too: one block too short means that a larger arena is wanted.
+    while (arena_.size() > i) {
+      MemoryPool::release(arena_.back());
+      arena_.pop_back();
+    }
+    arena_.push_back(memory_->allocate(bytes));
+  }
+}
+
+Place Runner::arena_place(const VulkanExecutable& executable,
+                          const dispatch::Buffer& buffer) const {
+  if (buffer.bytes == 0) return {arena_[0], 0};  // it may lie at the arena's end
+  const std::int64_t segment = executable.arena_segment_bytes();
+  return {arena_[static_cast<std::size_t>(buffer.arena_offset / segment)],
+          buffer.arena_offset % segment};
 }
 
 std::vector<Place> Runner::places(const VulkanExecutable& executable,
@@ -68,7 +83,7 @@ std::vector<Place> Runner::places(const VulkanExecutable& executable,
   for (const dispatch::Buffer& buffer : executable.buffers()) {
     switch (buffer.kind) {
       case dispatch::BufferKind::kTemporary:
-        places.push_back({arena_, buffer.arena_offset});
+        places.push_back(arena_place(executable, buffer));
         break;
       case dispatch::BufferKind::kInput:
       case dispatch::BufferKind::kResult: {
@@ -386,7 +401,7 @@ VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
     block_of(*result.storage).last_use = value;
     block_of(*result.storage).last_write = value;
   }
-  arena_->last_use = value;
+  for (Block* block : arena_) block->last_use = value;
   for (const auto& dependency : before) dependency->keep_until(value);
   const StatusReport report{frame->control_buffer(), frame->status_offset(), frame->status(),
                             executable.sites()};

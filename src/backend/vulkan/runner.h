@@ -28,6 +28,7 @@ class Runner {
   void release_arena();
 
  private:
+  Place arena_place(const VulkanExecutable& executable, const dispatch::Buffer& buffer) const;
   std::vector<Place> places(const VulkanExecutable& executable,
                             const dispatch::Bindings& bindings) const;
   AliasPattern alias_pattern(const dispatch::Bindings& bindings);
@@ -56,7 +57,7 @@ class Runner {
   std::shared_ptr<DeviceContext> context_;
   std::shared_ptr<MemoryPool> memory_;
   FramePool& frames_;
-  Block* arena_ = nullptr;
+  std::vector<Block*> arena_;
   std::uint64_t run_ = 0;
   const Pipeline* bound_ = nullptr;  // in the command buffer being recorded
   // Kept from step to step, so that recording allocates nothing.

@@ -35,10 +35,13 @@ Running<T>& running(ReductionValue& value) {
   }
 }
 
-// Each kind: how elements combine, in vectors and one by one, and what nothing combines to.
+// Each kind: the type in which a tile's elements combine, how they do, in vectors and one by one,
+// and what nothing combines to. Sums of f32 are in double: what is lost there lies so far below f32
+// that the same numbers have the same sum however a plan cuts them into tiles.
 template <typename T>
 struct SumOf {
-  static constexpr T kIdentity = 0;
+  using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  static constexpr Sum kIdentity = 0;
   template <class V>
   static HWY_INLINE V combine(V a, V b) {
     return hn::Add(a, b);
@@ -69,6 +72,7 @@ struct ProductOf {
 // NaN wins: a NaN already there stays, since no comparison with it holds; a new one replaces.
 template <typename T>
 struct GreatestOf {
+  using Sum = T;
   static constexpr T kIdentity = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
                                                              : std::numeric_limits<T>::lowest();
   template <class V>
@@ -86,6 +90,7 @@ struct GreatestOf {
 };
 template <typename T>
 struct LeastOf {
+  using Sum = T;
   static constexpr T kIdentity = std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity()
                                                              : std::numeric_limits<T>::max();
   template <class V>
@@ -103,6 +108,7 @@ struct LeastOf {
 };
 template <typename T>
 struct AnyOf {
+  using Sum = T;
   static constexpr T kIdentity = 0;
   template <class V>
   static HWY_INLINE V combine(V a, V b) {
@@ -115,6 +121,7 @@ struct AnyOf {
 };
 template <typename T>
 struct AllOf {
+  using Sum = T;
   static constexpr T kIdentity = -1;
   template <class V>
   static HWY_INLINE V combine(V a, V b) {
@@ -126,25 +133,35 @@ struct AllOf {
   }
 };
 
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> load_as(D d, const T* x) {
+  if constexpr (std::is_same_v<hn::TFromD<D>, T>) {
+    return hn::LoadU(d, x);
+  } else {
+    return hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, D>(), x));
+  }
+}
+
 // Four vectors of partial results, combined pairwise at the end: a fixed order.
 template <typename T, class Op>
-T reduce_row(const T* x, std::size_t n) {
-  const Tag<T> d;
+typename Op::Sum reduce_row(const T* x, std::size_t n) {
+  using Sum = typename Op::Sum;
+  const Tag<Sum> d;
   const std::size_t lanes = hn::Lanes(d);
-  T result = Op::kIdentity;
+  Sum result = Op::kIdentity;
   std::size_t i = 0;
   if (n >= 4 * lanes) {
-    auto r0 = hn::LoadU(d, x);
-    auto r1 = hn::LoadU(d, x + lanes);
-    auto r2 = hn::LoadU(d, x + 2 * lanes);
-    auto r3 = hn::LoadU(d, x + 3 * lanes);
+    auto r0 = load_as(d, x);
+    auto r1 = load_as(d, x + lanes);
+    auto r2 = load_as(d, x + 2 * lanes);
+    auto r3 = load_as(d, x + 3 * lanes);
     for (i = 4 * lanes; i + 4 * lanes <= n; i += 4 * lanes) {
-      r0 = Op::combine(r0, hn::LoadU(d, x + i));
-      r1 = Op::combine(r1, hn::LoadU(d, x + i + lanes));
-      r2 = Op::combine(r2, hn::LoadU(d, x + i + 2 * lanes));
-      r3 = Op::combine(r3, hn::LoadU(d, x + i + 3 * lanes));
+      r0 = Op::combine(r0, load_as(d, x + i));
+      r1 = Op::combine(r1, load_as(d, x + i + lanes));
+      r2 = Op::combine(r2, load_as(d, x + i + 2 * lanes));
+      r3 = Op::combine(r3, load_as(d, x + i + 3 * lanes));
     }
-    alignas(64) T partial[kLaneMultiple];
+    alignas(64) Sum partial[kLaneMultiple];
     hn::StoreU(Op::combine(Op::combine(r0, r1), Op::combine(r2, r3)), d, partial);
     for (std::size_t k = lanes / 2; k > 0; k /= 2) {
       for (std::size_t j = 0; j < k; ++j) {
@@ -153,7 +170,7 @@ T reduce_row(const T* x, std::size_t n) {
     }
     result = partial[0];
   }
-  for (; i < n; ++i) result = Op::combine_one(result, x[i]);
+  for (; i < n; ++i) result = Op::combine_one(result, static_cast<Sum>(x[i]));
   return result;
 }
 
@@ -170,18 +187,19 @@ void horizontal(const Step& step, const Frame& frame) {
 
 template <typename T, class Op>
 void vertical(const Step& step, const Frame& frame) {
-  const Tag<T> d;
+  using Sum = typename Op::Sum;
+  const Tag<Sum> d;
   const T* x = source_of<T>(step, frame, 0);
   ReductionValue* values = frame.states[step.immediate].value;
   const auto rows = static_cast<std::size_t>(frame.rows);
   const auto length = static_cast<std::size_t>(frame.length);
-  alignas(64) T partial[kLaneMultiple];
+  alignas(64) Sum partial[kLaneMultiple];
   std::size_t i = 0;
   for (; i + kLaneMultiple <= rows; i += kLaneMultiple) {
     for (std::size_t j = 0; j < kLaneMultiple; j += hn::Lanes(d)) {
-      auto sum = hn::LoadU(d, x + i + j);
+      auto sum = load_as(d, x + i + j);
       for (std::size_t k = 1; k < length; ++k) {
-        sum = Op::combine(sum, hn::LoadU(d, x + k * rows + i + j));
+        sum = Op::combine(sum, load_as(d, x + k * rows + i + j));
       }
       hn::StoreU(sum, d, partial + j);
     }
@@ -191,8 +209,9 @@ void vertical(const Step& step, const Frame& frame) {
     }
   }
   for (; i < rows; ++i) {
-    T sum = x[i];
-    for (std::size_t k = 1; k < length; ++k) sum = Op::combine_one(sum, x[k * rows + i]);
+    Sum sum = x[i];
+    for (std::size_t k = 1; k < length; ++k)
+      sum = Op::combine_one(sum, static_cast<Sum>(x[k * rows + i]));
     Running<T>& value = running<T>(values[i]);
     value = Op::combine_one(value, static_cast<Running<T>>(sum));
   }

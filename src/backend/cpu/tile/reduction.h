@@ -1,7 +1,7 @@
 // Reductions across rows: running values that tiles add to, and a fixed order of combination.
 //
-// Inside a tile sums run over vector lanes in the element's own type; between tiles they are kept
-// in double or 64-bit integers, so that the error does not grow with the length of the row.
+// Running values are double or 64-bit integers, so that the error of a sum does not grow with the
+// length of the row, nor depend on how the row is cut into tiles.
 #pragma once
 
 #include <cstdint>

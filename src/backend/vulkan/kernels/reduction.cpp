@@ -65,16 +65,17 @@ std::uint64_t Reduction::identity_bits() const {
 
 Partial Reduction::identity(int components) const {
   spirv::Builder& b = shader_->builder();
-  Partial partial{b.constant(type(components), identity_bits()), {}};
+  Partial partial{b.constant(type(components), identity_bits()), {}, {}};
   if (has_position()) {
     partial.position = b.constant(spirv::with_components(spirv::kInt32, components), kNoPosition);
   }
+  if (is_compensated()) partial.rest = b.constant(type(components), 0);
   return partial;
 }
 
 Partial Reduction::of_elements(Value value, Value position) const {
   if (operand_ == ScalarType::kBool) value = bits_of_value(DType::kBool, value);
-  return {value, has_position() ? position : Value{}};
+  return {value, has_position() ? position : Value{}, {}};
 }
 
 Value Reduction::wins(const Partial& challenger, const Partial& holder) const {
@@ -100,27 +101,43 @@ Partial Reduction::combine(const Partial& a, const Partial& b) const {
   spirv::Builder& builder = shader_->builder();
   switch (kind_) {
     case ReduceKind::kSum:
-      return {a.value + b.value, {}};
+      return is_compensated() ? two_sum(a, b) : Partial{a.value + b.value, {}, {}};
     case ReduceKind::kProd:
-      return {a.value * b.value, {}};
+      return {a.value * b.value, {}, {}};
     case ReduceKind::kAny:
-      return {a.value | b.value, {}};
+      return {a.value | b.value, {}, {}};
     case ReduceKind::kAll:
-      return {a.value & b.value, {}};
+      return {a.value & b.value, {}, {}};
     default:
       break;
   }
   const Value b_wins = wins(b, a);
-  Partial result{builder.select(b_wins, b.value, a.value), {}};
+  Partial result{builder.select(b_wins, b.value, a.value), {}, {}};
   if (has_position()) result.position = builder.select(b_wins, b.position, a.position);
   return result;
+}
+
+/// D. E. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B: the rounded sum, and exactly
+/// what rounding has lost.
+Partial Reduction::two_sum(const Partial& a, const Partial& b) {
+  const Value sum = a.value + b.value;
+  const Value b_part = sum - a.value;
+  const Value a_part = sum - b_part;
+  Value rest = (a.value - a_part) + (b.value - b_part);
+  if (a.rest && b.rest) {
+    rest = (a.rest + b.rest) + rest;
+  } else if (a.rest || b.rest) {
+    rest = (a.rest ? a.rest : b.rest) + rest;
+  }
+  return {sum, {}, rest};
 }
 
 Partial Reduction::masked(Value condition, const Partial& a) const {
   spirv::Builder& b = shader_->builder();
   const Partial none = identity(a.value.type.components);
-  Partial result{b.select(condition, a.value, none.value), {}};
+  Partial result{b.select(condition, a.value, none.value), {}, {}};
   if (has_position()) result.position = b.select(condition, a.position, none.position);
+  if (a.rest) result.rest = b.select(condition, a.rest, none.rest);
   return result;
 }
 
@@ -130,13 +147,19 @@ Partial Reduction::across_components(const Partial& partial) const {
   if (components == 1) return partial;
   const auto part = [&](int k) {
     return Partial{b.component(partial.value, k),
-                   has_position() ? b.component(partial.position, k) : Value{}};
+                   has_position() ? b.component(partial.position, k) : Value{},
+                   partial.rest ? b.component(partial.rest, k) : Value{}};
   };
   const Partial first = combine(part(0), part(1));
   return combine(first, combine(part(2), part(3)));
 }
 
-bool Reduction::has_subgroup_form() const {
+bool Reduction::has_subgroup_form(std::uint32_t invocations) const {
+  // Invocations exchange partial results with each other, so that none may be missing.
+  if (is_compensated()) {
+    return shader_->traits().has_subgroup_shuffle &&
+           invocations % shader_->traits().subgroup_size == 0;
+  }
   // 64-bit types need a feature of their own in subgroups.
   return shader_->traits().has_subgroup_arithmetic && !has_position() &&
          (operand_ == ScalarType::kF32 || operand_ == ScalarType::kI32 ||
@@ -164,18 +187,28 @@ Partial Reduction::across_subgroup(const Partial& partial) const {
   const bool is_float = operand_ == ScalarType::kF32;
   const bool is_maximum = this->is_maximum();
   switch (kind_) {
-    case ReduceKind::kSum:
-      return {b.subgroup_reduce(is_float ? Op::OpGroupNonUniformFAdd : Op::OpGroupNonUniformIAdd,
-                                partial.value),
-              {}};
+    case ReduceKind::kSum: {
+      if (!is_compensated()) {
+        return {b.subgroup_reduce(Op::OpGroupNonUniformIAdd, partial.value), {}, {}};
+      }
+      Partial sum = partial;
+      for (std::uint32_t distance = shader_->traits().subgroup_size / 2; distance > 0;
+           distance /= 2) {
+        sum = combine(sum, {b.subgroup_shuffle_xor(sum.value, distance),
+                            {},
+                            sum.rest ? b.subgroup_shuffle_xor(sum.rest, distance) : Value{}});
+      }
+      return sum;
+    }
     case ReduceKind::kProd:
       return {b.subgroup_reduce(is_float ? Op::OpGroupNonUniformFMul : Op::OpGroupNonUniformIMul,
                                 partial.value),
+              {},
               {}};
     case ReduceKind::kAny:
-      return {b.subgroup_reduce(Op::OpGroupNonUniformBitwiseOr, partial.value), {}};
+      return {b.subgroup_reduce(Op::OpGroupNonUniformBitwiseOr, partial.value), {}, {}};
     case ReduceKind::kAll:
-      return {b.subgroup_reduce(Op::OpGroupNonUniformBitwiseAnd, partial.value), {}};
+      return {b.subgroup_reduce(Op::OpGroupNonUniformBitwiseAnd, partial.value), {}, {}};
     default:
       break;
   }
@@ -183,10 +216,11 @@ Partial Reduction::across_subgroup(const Partial& partial) const {
     const Value key =
         b.subgroup_reduce(is_maximum ? Op::OpGroupNonUniformUMax : Op::OpGroupNonUniformUMin,
                           to_ordered_key(partial.value));
-    return {from_ordered_key(key), {}};
+    return {from_ordered_key(key), {}, {}};
   }
   return {b.subgroup_reduce(is_maximum ? Op::OpGroupNonUniformSMax : Op::OpGroupNonUniformSMin,
                             partial.value),
+          {},
           {}};
 }
 
@@ -196,25 +230,36 @@ Value Reduction::result(const Partial& partial) const {
     const Value index = b.select(equal(partial.position, kNoPosition), b.u32(0), partial.position);
     return b.widen(index, value_type(result_).scalar);
   }
-  return result_ == ScalarType::kBool ? not_equal(partial.value, 0) : partial.value;
+  if (result_ == ScalarType::kBool) return not_equal(partial.value, 0);
+  if (!partial.rest) return partial.value;
+  // The rest of an infinity is NaN.
+  return b.select(is_finite(partial.value), partial.value + partial.rest, partial.value);
 }
 
 PartialVariable::PartialVariable(spirv::Builder& builder, const Reduction& reduction,
                                  int components)
-    : value_(builder, reduction.type(components)), has_position_(reduction.has_position()) {
+    : value_(builder, reduction.type(components)),
+      has_position_(reduction.has_position()),
+      has_rest_(reduction.is_compensated()) {
   if (has_position_) {
     position_ = spirv::Variable(builder, spirv::with_components(spirv::kInt32, components));
   }
+  if (has_rest_) rest_ = spirv::Variable(builder, reduction.type(components));
   store(reduction.identity(components));
 }
 
 Partial PartialVariable::load() const {
-  return {value_.load(), has_position_ ? position_.load() : Value{}};
+  return {value_.load(), has_position_ ? position_.load() : Value{},
+          has_rest_ ? rest_.load() : Value{}};
 }
 
 void PartialVariable::store(const Partial& partial) const {
   value_.store(partial.value);
   if (has_position_) position_.store(partial.position);
+  if (has_rest_) {
+    rest_.store(partial.rest ? partial.rest
+                             : partial.value.builder->constant(partial.value.type, 0));
+  }
 }
 
 Value LaneLayout::lane(Value local) const {
@@ -226,7 +271,7 @@ Value LaneLayout::row(Value local) const {
 }
 
 bool LaneReducer::uses_subgroups(const Reduction& reduction) const {
-  return layout_.rows == 1 && reduction.has_subgroup_form();
+  return layout_.rows == 1 && reduction.has_subgroup_form(layout_.size());
 }
 
 LaneReducer::Arrays& LaneReducer::arrays_for(const Reduction& reduction, std::size_t number) {
@@ -242,6 +287,9 @@ LaneReducer::Arrays& LaneReducer::arrays_for(const Reduction& reduction, std::si
     if (reduction.has_position()) {
       arrays_[number].positions = spirv::SharedArray(b, spirv::kInt32, layout_.size());
     }
+    if (reduction.is_compensated()) {
+      arrays_[number].rests = spirv::SharedArray(b, reduction.type(1), layout_.size());
+    }
   }
   return arrays_[number];
 }
@@ -250,11 +298,16 @@ void LaneReducer::store(Arrays& arrays, const Reduction& reduction, Value slot,
                         const Partial& partial) {
   arrays.values.store(slot, partial.value);
   if (reduction.has_position()) arrays.positions.store(slot, partial.position);
+  if (reduction.is_compensated()) {
+    arrays.rests.store(
+        slot, partial.rest ? partial.rest : shader_.builder().constant(reduction.type(1), 0));
+  }
 }
 
 Partial LaneReducer::load(Arrays& arrays, const Reduction& reduction, Value slot) {
   return {arrays.values.load(slot),
-          reduction.has_position() ? arrays.positions.load(slot) : Value{}};
+          reduction.has_position() ? arrays.positions.load(slot) : Value{},
+          reduction.is_compensated() ? arrays.rests.load(slot) : Value{}};
 }
 
 /// Puts what the first exchange needs into shared memory.

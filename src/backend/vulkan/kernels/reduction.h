@@ -1,6 +1,10 @@
 // Reductions: their identities, how two partial results combine, and the fixed trees that combine
 // those of a vector's components, of a subgroup and of a workgroup. The order never depends on
 // timing, so results are equal from run to run.
+//
+// Sums of f32 carry what their additions round off (Knuth's TwoSum), so that the same numbers have
+// the same sum however a plan deals them out to lanes, and the error does not grow with their
+// number: loss.item() before backward() cuts the graph elsewhere, and changes no gradient.
 #pragma once
 
 #include <vector>
@@ -10,10 +14,12 @@
 
 namespace vkml::vulkan {
 
-/// A partial result; `position` only for kArgMax and kArgMin. Booleans are held as u32.
+/// A partial result. `position` only for kArgMax and kArgMin; `rest` only where is_compensated(),
+/// and not for single elements. Booleans are held as u32.
 struct Partial {
   spirv::Value value;
   spirv::Value position;
+  spirv::Value rest;
 };
 
 class Reduction {
@@ -23,6 +29,10 @@ class Reduction {
 
   bool has_position() const {
     return kind_ == ops::ReduceKind::kArgMax || kind_ == ops::ReduceKind::kArgMin;
+  }
+  /// Whether partial results are two f32, of which the second holds what the first has lost.
+  bool is_compensated() const {
+    return kind_ == ops::ReduceKind::kSum && operand_ == ops::ScalarType::kF32;
   }
   spirv::Type type(int components) const;
 
@@ -34,8 +44,9 @@ class Reduction {
   Partial masked(spirv::Value condition, const Partial& a) const;
   Partial across_components(const Partial& partial) const;
 
-  /// Whether across_subgroup() is available: 32-bit, without position, on a device that has it.
-  bool has_subgroup_form() const;
+  /// Whether across_subgroup() is available to workgroups of so many invocations: 32-bit, without
+  /// position, on a device that has it.
+  bool has_subgroup_form(std::uint32_t invocations) const;
   Partial across_subgroup(const Partial& partial) const;
 
   /// The value of the kReduce instruction.
@@ -46,6 +57,7 @@ class Reduction {
     return kind_ == ops::ReduceKind::kMax || kind_ == ops::ReduceKind::kArgMax;
   }
   std::uint64_t identity_bits() const;
+  static Partial two_sum(const Partial& a, const Partial& b);
   spirv::Value wins(const Partial& challenger, const Partial& holder) const;
   spirv::Value to_ordered_key(spirv::Value value) const;
   spirv::Value from_ordered_key(spirv::Value key) const;
@@ -64,8 +76,8 @@ class PartialVariable {
   void store(const Partial& partial) const;
 
  private:
-  spirv::Variable value_, position_;
-  bool has_position_;
+  spirv::Variable value_, position_, rest_;
+  bool has_position_, has_rest_;
 };
 
 /// How the invocations of a workgroup share rows: `lanes` of them work on each of `rows` rows.
@@ -92,7 +104,7 @@ class LaneReducer {
 
  private:
   struct Arrays {
-    spirv::SharedArray values, positions;
+    spirv::SharedArray values, positions, rests;
   };
 
   Arrays& arrays_for(const Reduction& reduction, std::size_t number);

@@ -328,6 +328,10 @@ void RowKernel::write_partials(const std::vector<Reduction>& reductions,
       if (reductions[k].has_position()) {
         shader_.store(scratch_, kWord, word + 2, partials[k].position);
       }
+      if (reductions[k].is_compensated()) {
+        const Value rest = partials[k].rest;
+        shader_.store(scratch_, kWord, word + 1, rest ? b_.bitcast(rest, kWord) : b_.u32(0));
+      }
     }
   });
 }
@@ -344,9 +348,12 @@ std::vector<Partial> RowKernel::loop_over_scratch(const std::vector<Reduction>& 
         const std::array<Value, 2> words{bits, shader_.load(scratch_, kWord, word + 1)};
         bits = b_.compose(words);
       }
-      Partial partial{b_.bitcast(bits, type), {}};
+      Partial partial{b_.bitcast(bits, type), {}, {}};
       if (reductions[k].has_position()) {
         partial.position = shader_.load(scratch_, kWord, word + 2);
+      }
+      if (reductions[k].is_compensated()) {
+        partial.rest = b_.bitcast(shader_.load(scratch_, kWord, word + 1), type);
       }
       totals[k].store(reductions[k].combine(totals[k].load(), partial));
     }

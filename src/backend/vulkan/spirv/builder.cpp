@@ -254,6 +254,16 @@ Value Builder::subgroup_reduce(Op op, Value value) {
   return make(id, value.type);
 }
 
+Value Builder::subgroup_shuffle_xor(Value value, std::uint32_t mask) {
+  module_.require(spv::Capability::GroupNonUniform);
+  module_.require(spv::Capability::GroupNonUniformShuffle);
+  const Id type_id = module_.type(value.type);
+  const Id scope = u32(word(spv::Scope::Subgroup)).id;
+  const Id id = module_.new_id();
+  module_.emit(Op::OpGroupNonUniformShuffleXor, {type_id, id, scope, value.id, u32(mask).id});
+  return make(id, value.type);
+}
+
 Variable::Variable(Builder& builder, Type type)
     : builder_(&builder),
       pointer_(builder.module().local_variable(builder.module().type(type))),

@@ -133,6 +133,8 @@ class Builder {
   /// An arithmetic reduction over the active invocations of a subgroup, by one of the
   /// OpGroupNonUniform... instructions.
   Value subgroup_reduce(spv::Op op, Value value);
+  /// The value of the invocation whose number in the subgroup differs in the bits of `mask`.
+  Value subgroup_shuffle_xor(Value value, std::uint32_t mask);
 
  private:
   Value make(Id id, Type type) { return {this, id, type, false, 0}; }
