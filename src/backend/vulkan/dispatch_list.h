@@ -60,9 +60,12 @@ struct Dispatch {
   std::vector<std::uint32_t> constants;
 };
 
-/// The status word is four u32: the failing site + 1 (0: none; set once, by compare-exchange),
-/// the low and the high half of the offending index, then all that failed (dispatch::check_of).
-inline constexpr std::uint32_t kStatusBytes = 16;
+/// The status is a word with a bit for each check that failed (dispatch::check_of), then three
+/// words for each check: site + 1, the low and the high half of the index that it met first. Those
+/// of a check whose bit is not set mean nothing.
+inline constexpr std::uint32_t kStatusChecks = 32;
+inline constexpr std::uint32_t kWordsPerCheck = 3;
+inline constexpr std::uint32_t kStatusBytes = 4 * (1 + kStatusChecks * kWordsPerCheck);
 
 /// Run-time scalars lie in one buffer, 8 bytes each, in the order of ExecutionGraph::scalars.
 inline constexpr std::uint32_t kScalarBytes = 8;

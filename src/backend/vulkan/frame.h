@@ -52,9 +52,10 @@ class Frame {
 
  private:
   // A multiple of every device's minStorageBufferOffsetAlignment.
-  static constexpr std::uint64_t kScalarsAt = 256;
+  static constexpr std::uint64_t kScalarsAt = 512;
+  static_assert(kStatusBytes <= kScalarsAt);
 
-  void clear_status() { std::fill_n(status(), kStatusBytes / sizeof(std::uint32_t), 0); }
+  void clear_status() { *status() = 0; }
 
   DeviceContext& context_;
   MemoryPool& control_pool_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "dispatch_list.h"
 #include "process_state.h"
 #include "vkml/core/error.h"
 
@@ -9,12 +10,13 @@ namespace vkml::vulkan {
 
 namespace {
 
-/// The failure that a status word tells of.
-std::string read_failure(const StatusReport& report) {
-  const std::uint32_t site_number = report.words[0];
-  const std::uint64_t high = report.words[2];
-  const auto index = static_cast<std::int64_t>(high << 32 | report.words[1]);
-  if (site_number > report.sites->size()) {
+/// What a check that failed has met.
+std::string read_failure(const StatusReport& report, std::uint32_t check) {
+  const volatile std::uint32_t* words = report.words + 1 + check * kWordsPerCheck;
+  const std::uint32_t site_number = words[0];
+  const std::uint64_t high = words[2];
+  const auto index = static_cast<std::int64_t>(high << 32 | words[1]);
+  if (site_number == 0 || site_number > report.sites->size()) {
     return fmt::format("[vulkan] index {} is out of bounds", index);
   }
   const dispatch::Site& site = (*report.sites)[site_number - 1];
@@ -53,13 +55,10 @@ void VulkanSubmission::wait_for_checks(std::uint32_t checks) {
   const std::shared_ptr<Failure> failure = settle();
   if (!failure) return;
   // What was read was in doubt as a whole, and so is what came of it.
-  if (!sites_ || (dispatch::check_of(first_site_) & checks) != 0) return wait();
-  if ((failed_checks_ & checks) == 0) return;
-  int site = 0;
-  while ((dispatch::check_of(site) & failed_checks_ & checks) == 0) ++site;
-  const dispatch::Site& own = (*sites_)[static_cast<std::size_t>(site)];
-  throw IndexError(
-      fmt::format("[{}] an index is out of bounds for an axis of extent {}", own.op, own.extent));
+  if (failed_checks_.empty() || (failed_checks_[0].bit & checks) != 0) return wait();
+  for (const FailedCheck& failed : failed_checks_) {
+    if ((failed.bit & checks) != 0) throw IndexError(failed.message);
+  }
 }
 
 void VulkanSubmission::wait_reporting_once() {
@@ -89,11 +88,13 @@ void VulkanSubmission::resolve() {
     if (dependency->state_ == State::kFailed && !failure_) failure_ = dependency->failure_;
   }
   if (!failure_ && reports_itself() && report_.words[0] != 0) {
+    for (std::uint32_t check = 0; check < kStatusChecks; ++check) {
+      const std::uint32_t bit = 1u << check;
+      if ((report_.words[0] & bit) != 0)
+        failed_checks_.push_back({bit, read_failure(report_, check)});
+    }
     failure_ = std::make_shared<Failure>();
-    failure_->message = read_failure(report_);
-    sites_ = report_.sites;
-    first_site_ = static_cast<int>(report_.words[0]) - 1;
-    failed_checks_ = report_.words[3];
+    failure_->message = failed_checks_[0].message;
   }
   state_ = failure_ ? State::kFailed : State::kDone;
   report_ = {};

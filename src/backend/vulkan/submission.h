@@ -15,7 +15,7 @@
 
 namespace vkml::vulkan {
 
-/// Where a submission reports bad indices: four words of mapped memory, and what they mean.
+/// Where a submission reports bad indices: its status in mapped memory, and what it means.
 struct StatusReport {
   VkBuffer buffer = VK_NULL_HANDLE;
   std::uint64_t offset = 0;
@@ -74,10 +74,12 @@ class VulkanSubmission : public dispatch::CheckedSubmission {
   StatusReport report_;
   std::vector<Pointer> dependencies_;
   std::shared_ptr<Failure> failure_;
-  // Of a failure that is its own: what else failed.
-  std::shared_ptr<const std::vector<dispatch::Site>> sites_;
-  int first_site_ = -1;
-  std::uint32_t failed_checks_ = 0;
+  // Of a failure that is its own: every check that failed, the first of them failure_.
+  struct FailedCheck {
+    std::uint32_t bit;
+    std::string message;
+  };
+  std::vector<FailedCheck> failed_checks_;
 };
 
 }  // namespace vkml::vulkan

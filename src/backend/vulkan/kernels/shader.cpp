@@ -329,26 +329,21 @@ Value Shader::load_scalar(int index) {
 }
 
 void Shader::report_bad_index(int site, Value index) {
-  spirv::Module& module = builder_.module();
   const Base base = base_of(status_, 0);
-  const Value first = base.offset;
-  const Id pointer = pointer_to(base, kWord, first);
-  const Id scope = builder_.u32(static_cast<std::uint32_t>(spv::Scope::Device)).id;
-  const Id relaxed = builder_.u32(0).id;
-  const Id old = module.new_id();
-  module.emit(Op::OpAtomicCompareExchange, {module.type(kWord), old, pointer, scope, relaxed,
-                                            relaxed, site_codes_.at(site).id, builder_.u32(0).id});
-  const Value previous{&builder_, old, kWord, false, 0};
-  builder_.if_then(equal(previous, 0), [&] {
+  const Value code = site_codes_.at(site);
+  const Value check = (code - 1) & (kStatusChecks - 1);
+  const Value bit = builder_.u32(1) << check;
+  const Value before = atomic(Op::OpAtomicOr, pointer_to(base, kWord, base.offset), bit);
+  builder_.if_then(equal(before & bit, 0), [&] {
     const bool is_wide = index.type.scalar == spirv::Scalar::kInt64;
     const Value high = is_wide ? builder_.widen(index >> 32, spirv::Scalar::kInt32)
                                : builder_.select(signed_less(index, builder_.u32(0)),
                                                  builder_.u32(~0u), builder_.u32(0));
+    const Value first = base.offset + check * kWordsPerCheck + 1;
+    store(base, kWord, first, code);
     store(base, kWord, first + 1, builder_.widen(index, spirv::Scalar::kInt32));
     store(base, kWord, first + 2, high);
   });
-  const Value check = builder_.u32(1) << ((site_codes_.at(site) - 1) & 31);  // check_of()
-  atomic(Op::OpAtomicOr, pointer_to(base, kWord, first + 3), check);
 }
 
 void Shader::guarded(const spirv::Body& body) {

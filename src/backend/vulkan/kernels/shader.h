@@ -92,7 +92,7 @@ class Shader {
   /// A run-time scalar that the program uses, of its own type.
   spirv::Value scalar(int index) const { return scalar_values_.at(index); }
 
-  /// Records the first failure of a submission: the site and the index it met.
+  /// Records that a check failed, with its first failure's site and index.
   void report_bad_index(int site, spirv::Value index);
   /// Runs `body` unless results that outlive the graph are to be left alone.
   void guarded(const spirv::Body& body);
