@@ -21,6 +21,8 @@ void watch_forks();
 void bind_errors(nb::module_& m);
 /// In a handler: raises the exception in Python, as nanobind does of functions that it binds.
 void raise_current_exception();
+/// Makes what bound functions reject raise vkML's exceptions. Called when all are bound.
+void bind_argument_errors(nb::module_& m);
 void bind_types(nb::module_& m);
 void bind_context(nb::module_& m);
 void bind_tensor(nb::module_& m);

@@ -57,7 +57,11 @@ void bind_context(nb::module_& m) {
                (d.is_software ? ", software)" : ")");
       });
   m.def("devices", &devices, Release(),
-        "Every device here, the CPU first. A driver that fails is left out.");
+        "Every device here, the CPU first. A driver that fails is left out; missing_devices() says "
+        "why.");
+  m.def("missing_devices", &missing_devices, Release(),
+        "What devices() leaves out, with the reason and the remedy: a device whose driver fails "
+        "(\"vulkan:1\"), or a kind of which there is none (\"vulkan\").");
   m.def(
       "set_default_device", [](nb::handle device) { set_default_device(device_from(device)); },
       nb::arg("device"), "Where tensors are made when no device is given.");

@@ -51,6 +51,7 @@ Tensor least_of(DType dtype, bool exceeds) {
 
 Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
                    const std::string& reduce, bool include_self) {
+  constexpr std::string_view kName = "scatter_reduce";
   const ScatterKind kind = kind_from(reduce);
   const Tensor part = source_from(x, index, nb::cast(source));
   Tensor base = x;
@@ -58,7 +59,8 @@ Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const
   const Extents extents = index.extents();
   const Tensor ones_of = ones(extents, DType::kI32, x.device());
   const bool counts_needed = reduce == "mean" || !include_self;
-  const Tensor hits = counts_needed ? scatter_add(none, dim, index, ones_of) : Tensor();
+  const Tensor hits =
+      counts_needed ? scatter(none, dim, index, ones_of, ScatterKind::kAdd, kName) : Tensor();
   if (!include_self) {
     // Elements that something meets start from what leaves the others as they are.
     const Tensor met = gt(hits, Tensor(0));
@@ -68,7 +70,7 @@ Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const
       base = where(met, least_of(x.dtype(), kind == ScatterKind::kMax), x);
     }
   }
-  const Tensor combined = scatter(base, dim, index, part, kind);
+  const Tensor combined = scatter(base, dim, index, part, kind, kName);
   if (reduce != "mean") return combined;
   const Tensor total = include_self ? hits + Tensor(1) : maximum(hits, Tensor(1));
   if (is_floating(x.dtype())) return combined / to(total, x.dtype());
@@ -76,11 +78,12 @@ Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const
 }
 
 /// An index for every element of a source that lies along one axis.
-Tensor spread_index(const Tensor& index, std::int64_t dim, const Tensor& source) {
-  const int axis = normalize_axis("index", dim, source.rank());
+Tensor spread_index(const char* op, const Tensor& index, std::int64_t dim, const Tensor& source) {
+  const int axis = normalize_axis(op, dim, source.rank());
   if (index.rank() != 1 || index.numel() != source.shape()[axis]) {
-    throw ShapeError("[index] needs a vector of " + std::to_string(source.shape()[axis]) +
-                     " indices, not shape " + index.shape().to_string());
+    throw ShapeError("[" + std::string(op) + "] needs a vector of " +
+                     std::to_string(source.shape()[axis]) + " indices, not shape " +
+                     index.shape().to_string());
   }
   Extents column(static_cast<std::size_t>(source.rank()), 1);
   column[static_cast<std::size_t>(axis)] = index.numel();
@@ -154,14 +157,16 @@ void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
       [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
          double alpha) {
         const Tensor scaled = alpha == 1 ? source : source * Tensor(alpha);
-        return scatter_add(x, dim, spread_index(index, dim, source), scaled);
+        return scatter(x, dim, spread_index("index_add", index, dim, source), scaled,
+                       ScatterKind::kAdd, "index_add");
       },
       nb::arg("dim"), nb::arg("index"), nb::arg("source"), nb::kw_only(), nb::arg("alpha") = 1.0,
       "x plus alpha times slices of a source at indices along an axis; equal indices add.");
   def_with_inplace(
       m, tensor, "index_copy", "index_copy_",
       [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
-        return scatter(x, dim, spread_index(index, dim, source), source, ScatterKind::kReplace);
+        return scatter(x, dim, spread_index("index_copy", index, dim, source), source,
+                       ScatterKind::kReplace, "index_copy");
       },
       nb::arg("dim"), nb::arg("index"), nb::arg("source"),
       "x with slices of a source at indices along an axis; of equal indices the last stays.");
@@ -172,7 +177,8 @@ void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
         Extents extents = x.extents();
         extents[static_cast<std::size_t>(axis)] = index.numel();
         const Tensor source = full(extents, value, x.dtype(), x.device());
-        return scatter(x, axis, spread_index(index, axis, source), source, ScatterKind::kReplace);
+        return scatter(x, axis, spread_index("index_fill", index, axis, source), source,
+                       ScatterKind::kReplace, "index_fill");
       },
       nb::arg("dim"), nb::arg("index"), nb::arg("value"),
       "x with one number in the slices at indices along an axis.");
@@ -187,15 +193,35 @@ std::vector<Tensor> indices_from(nb::handle indices, const Tensor& x) {
 }
 
 void bind_index(nb::module_& m, nb::class_<Tensor>& tensor) {
+  // For functions of the package, whose names their errors carry.
+  m.def(
+      "_gather_as",
+      [](const std::string& name, const Tensor& x, std::int64_t dim, const Tensor& index) {
+        return gather(x, dim, index, name);
+      },
+      nb::arg("name"), nb::arg("input"), nb::arg("dim"), nb::arg("index"));
+  m.def(
+      "_embedding_as",
+      [](const std::string& name, const Tensor& indices, const Tensor& weight) {
+        return embedding(indices, weight, name);
+      },
+      nb::arg("name"), nb::arg("indices"), nb::arg("weight"));
+  m.def(
+      "_scatter_as",
+      [](const std::string& name, const Tensor& x, std::int64_t dim, const Tensor& index,
+         const Tensor& source) {
+        return scatter(x, dim, index, source, ScatterKind::kReplace, name);
+      },
+      nb::arg("name"), nb::arg("input"), nb::arg("dim"), nb::arg("index"), nb::arg("src"));
   for (const char* name : {"take_along_dim", "take_along_axis"}) {
     def_both(
         m, tensor, name,
-        [](const Tensor& x, const Tensor& indices, nb::handle dim, nb::handle axis) {
+        [name](const Tensor& x, const Tensor& indices, nb::handle dim, nb::handle axis) {
           if (dim.is_none() && axis.is_none()) {
-            return gather(reshape(x, {-1}), 0, reshape(indices, {-1}));
+            return gather(reshape(x, {-1}), 0, reshape(indices, {-1}), name);
           }
-          const std::int64_t given = axis_from("take_along_dim", dim, axis, -1);
-          const int along = normalize_axis("take_along_dim", given, x.rank());
+          const std::int64_t given = axis_from(name, dim, axis, -1);
+          const int along = normalize_axis(name, given, x.rank());
           const Tensor wide =
               where(lt(indices, Tensor(0)), indices + Tensor(x.shape()[along]), indices);
           // Axes of extent 1 repeat.
@@ -207,7 +233,7 @@ void bind_index(nb::module_& m, nb::class_<Tensor>& tensor) {
             of_x.push_back(i == along ? x.shape()[i] : std::max(common, x.shape()[i]));
             of_index.push_back(i == along ? wide.size(i) : common);
           }
-          return gather(broadcast_to(x, of_x), along, broadcast_to(wide, of_index));
+          return gather(broadcast_to(x, of_x), along, broadcast_to(wide, of_index), name);
         },
         nb::arg("indices"), nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
         "out[..., i, ...] = x[..., indices[..., i, ...], ...]; other axes broadcast, negative "

@@ -10,15 +10,18 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numbers>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -39,6 +42,19 @@ struct Options {
   std::string device;
 };
 
+/// A positive whole number, as the option's value.
+int positive(const std::string& option, const std::string& text) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 1) {
+    throw std::invalid_argument(option + " takes a whole number from 1 to " +
+                                std::to_string(std::numeric_limits<int>::max()) + ", not \"" +
+                                text + "\"");
+  }
+  return value;
+}
+
 Options parse(int count, char** arguments) {
   Options options;
   for (int i = 1; i < count; i += 2) {
@@ -48,14 +64,13 @@ Options parse(int count, char** arguments) {
     if (name == "--data") {
       options.data = value;
     } else if (name == "--epochs") {
-      options.epochs = std::stoi(value);
+      options.epochs = positive(name, value);
     } else if (name == "--device") {
       options.device = value;
     } else {
       throw std::invalid_argument(name + " is no option: --data, --epochs, --device");
     }
   }
-  if (options.epochs < 1) throw std::invalid_argument("--epochs must be at least 1");
   return options;
 }
 

@@ -9,18 +9,20 @@ Ctrl-C and continued with --resume.
 
 from __future__ import annotations
 
+from interrupts import INTERRUPTED, Interrupt, raising
+
+# isort: split
+# What follows takes a second to load, in which Ctrl-C may come: hence the order.
+
 import argparse
 import importlib.util
 import math
-import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import vkml
@@ -35,7 +37,6 @@ LABEL_SMOOTHING = 0.1  # the accuracy then depends little on seed and device
 STEPS_PER_READING = 20  # reading the loss waits for the device
 EVALUATION_BATCH = 1000
 NEEDED_DISK_BYTES = 32 << 20
-INTERRUPTED = 130  # exit status, as shells report Ctrl-C
 
 
 def make_mlp() -> nn.Module:
@@ -264,26 +265,6 @@ def evaluate(model: nn.Module, data: TensorDataset) -> float:
     return correct / len(data)
 
 
-class Interrupt:
-    """Ctrl-C as a flag, so that a step is never cut in two. A second Ctrl-C ends the program."""
-
-    def __init__(self) -> None:
-        self.requested = False
-
-    def _request(self, number: int, frame: FrameType | None) -> None:
-        self.requested = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Listens within a block."""
-        before = signal.signal(signal.SIGINT, self._request)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-
 def train(
     run: Run, loader: DataLoader, test: TensorDataset, checkpoint: Path, interrupt: Interrupt
 ) -> bool:
@@ -428,7 +409,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        with raising():
+            status = main()
+        sys.exit(status)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except (UsageError, vkml.VkmlError, OSError) as error:

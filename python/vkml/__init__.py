@@ -18,6 +18,9 @@ from vkml import pickling as _pickling  # noqa: F401 (registers tensors with pic
 from vkml._vkml import *  # noqa: F403
 from vkml._vkml import __version__ as __version__
 from vkml.composites import *  # noqa: F403
+from vkml.errors import MissingAttributeError as MissingAttributeError
+from vkml.errors import NamingError as NamingError
+from vkml.errors import WorkerError as WorkerError
 from vkml.grad_mode import enable_grad as enable_grad
 from vkml.grad_mode import is_grad_enabled as is_grad_enabled
 from vkml.grad_mode import no_grad as no_grad
@@ -138,4 +141,4 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"vkml.{module}"), own)
         globals()[name] = value  # found at once from now on
         return value
-    raise AttributeError(f"module 'vkml' has no attribute '{name}'")
+    raise MissingAttributeError(f"module 'vkml' has no attribute '{name}'")

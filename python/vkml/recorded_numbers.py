@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
+import vkml
 from vkml import Tensor, _vkml
 
 _current: list[NumberRecorder] = []  # one recording is made at a time in a process
@@ -301,7 +302,7 @@ class RecordedMapping(MutableMapping[str, Any]):
     def _input(self, key: str) -> Any:
         if key not in self._settings:
             self._recorder.guards.item(self._settings, key, NotImplemented, repr(key))
-            raise KeyError(key)
+            raise vkml.NamingError(f"[jit] there is no {key!r}.")
         value = self._settings[key]
         program = self._recorder.program
         if _is_number(value):
@@ -319,7 +320,9 @@ class RecordedMapping(MutableMapping[str, Any]):
         self._written[key] = value
 
     def __delitem__(self, key: str) -> None:
-        raise KeyError(f"[jit] {key!r} cannot be deleted in a recorded function. Do it outside")
+        raise vkml.NamingError(
+            f"[jit] {key!r} cannot be deleted in a recorded function. Do it outside"
+        )
 
     def _keys(self) -> dict[str, Any]:
         if not self._knows_keys:

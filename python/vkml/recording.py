@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+import vkml
 from vkml import Tensor, _vkml
 from vkml.dependencies import collect
 from vkml.recorded_numbers import NumberRecorder, recording_numbers
@@ -143,5 +144,7 @@ def jit(function: Callable[..., Any] | None = None) -> Any:
     if isinstance(function, JitFunction):
         return function
     if not callable(function) or isinstance(function, Tensor):
-        raise TypeError(f"[jit] takes a function, not {type(function).__name__}")
+        raise vkml.DTypeError(
+            f"[jit] takes a function, not {function!r} of type {type(function).__name__}."
+        )
     return JitFunction(function)

@@ -10,8 +10,10 @@ found there is always whole.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import stat
 import struct
 import tempfile
 from collections.abc import Mapping
@@ -46,11 +48,13 @@ def save(obj: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | N
     Args:
         obj: A dictionary of tensors; or dictionaries (with string or integer keys), lists and
             tuples of tensors, numbers, strings, booleans and None.
-        path: The file; an existing one is replaced, as a whole or not at all.
+        path: The file; an existing one is replaced, as a whole or not at all. A link stays, and
+            the file that it points to is written.
         metadata: Strings to keep beside the tensors.
 
     Raises:
-        FileError: If the file cannot be written.
+        FileError: If the file cannot be written, or the path is that of something else: a folder,
+            a device, a pipe.
         ArgumentError: If `obj` holds anything else.
     """
     tensors: dict[str, Tensor] = {}
@@ -197,9 +201,10 @@ def _tensor(
 def _write(
     path: str | os.PathLike[str], entries: Mapping[str, _Entry], metadata: dict[str, str]
 ) -> None:
-    destination = Path(path)
+    _check_path(path, "save")
     temporary = None
     try:
+        destination = _destination(path)
         handle, temporary = tempfile.mkstemp(
             prefix=f".{destination.name}.", suffix=".part", dir=destination.parent
         )
@@ -211,13 +216,44 @@ def _write(
         os.replace(temporary, destination)
     except OSError as error:
         raise FileError(
-            f"[save] {path}: cannot write: {error.strerror or error}. Choose a folder that exists, "
-            f"is writable and has room; what was at this path before is unchanged."
+            f"[save] {path}: cannot write: {error.strerror or error}. Choose a file in a folder "
+            f"that exists, is writable and has room; what was at this path before is unchanged."
         ) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+
+def _check_path(path: object, operator: str) -> None:
+    if not isinstance(path, str) and not (
+        isinstance(path, os.PathLike) and isinstance(os.fspath(path), str)
+    ):
+        raise vkml.DTypeError(
+            f"[{operator}] the path is {path!r}, of type {type(path).__name__}. Pass a string or a "
+            f"pathlib.Path."
+        )
+
+
+def _destination(path: str | os.PathLike[str]) -> Path:
+    """The file that a path leads to, through links; it may be replaced, or is not there yet.
+
+    Raises:
+        OSError: If something is there that is no plain file, a folder or a device, say.
+    """
+    if "\0" in os.fspath(path):
+        raise OSError(errno.EINVAL, "the name has a zero byte")
+    # What a link points to need not be there yet.
+    destination = Path(os.path.realpath(path))
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.lstat(destination).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if stat.S_ISLNK(mode):
+            raise OSError(errno.ELOOP, "it is a link that leads to itself")
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a file")
+    return destination
 
 
 def _write_contents(
@@ -250,6 +286,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, dict[
     """The metadata and the entries of a file, both checked."""
     import safetensors
 
+    _check_path(path, "load")
     try:
         contents = Path(path).read_bytes()
         # Checks lengths, offsets, overlaps, types and coverage, everything but repeated names.

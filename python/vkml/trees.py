@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import vkml
 from vkml import Tensor
 
 
@@ -44,8 +45,12 @@ def broadcast_prefix(prefix: Any, tree: Any, name: str) -> list[Any]:
         return [prefix] * len(flatten(tree))
     keyed = isinstance(prefix, Mapping)
     if isinstance(tree, Mapping) != keyed or not isinstance(tree, list | tuple | Mapping):
-        raise ValueError(f"{name} is {prefix!r}, which does not fit a {type(tree).__name__}")
+        raise vkml.ArgumentError(
+            f"{name} is {prefix!r}, which does not fit a {type(tree).__name__}."
+        )
     keys = list(tree) if isinstance(tree, Mapping) else range(len(tree))
     if len(prefix) != len(tree) or (isinstance(prefix, Mapping) and set(prefix) != set(keys)):
-        raise ValueError(f"{name} has {len(prefix)} entries for {len(tree)} values: {prefix!r}")
+        raise vkml.ArgumentError(
+            f"{name} has {len(prefix)} entries for {len(tree)} values: {prefix!r}."
+        )
     return [entry for key in keys for entry in broadcast_prefix(prefix[key], tree[key], name)]

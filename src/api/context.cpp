@@ -37,26 +37,38 @@ bool set_recording_only(bool enabled) { return std::exchange(recording_only, ena
 void set_depth_limit(std::uint32_t limit) { depth_bound.store(limit, std::memory_order_relaxed); }
 std::uint32_t depth_limit() { return depth_bound.load(std::memory_order_relaxed); }
 
-std::vector<DeviceDescription> devices() {
-  register_backends();
+namespace {
+
+struct Devices {
   std::vector<DeviceDescription> found;
+  std::map<std::string, std::string> missing;
+};
+
+Devices look_for_devices() {
+  register_backends();
+  Devices devices;
   for (const DeviceKindRow& row : kDeviceKinds) {
-    const DeviceKind kind = row.kind;
-    const int count = dispatch::device_count(kind);
+    const int count = dispatch::device_count(row.kind);
+    if (count == 0) devices.missing.emplace(row.name, dispatch::why_no_device(row.kind));
     for (int index = 0; index < count; ++index) {
+      const Device device{row.kind, static_cast<std::uint8_t>(index)};
       try {
-        const dispatch::DeviceInfo info =
-            dispatch::backend_for({kind, static_cast<std::uint8_t>(index)}).info();
-        found.push_back({info.device, info.name, info.driver, info.memory_bytes, info.is_software,
-                         info.features});
-      } catch (const Error&) {
+        const dispatch::DeviceInfo info = dispatch::backend_for(device).info();
+        devices.found.push_back({info.device, info.name, info.driver, info.memory_bytes,
+                                 info.is_software, info.features});
+      } catch (const Error& error) {
         // A driver that cannot make a device is as good as none: the others still work.
-        continue;
+        devices.missing.emplace(to_string(device), error.what());
       }
     }
   }
-  return found;
+  return devices;
 }
+
+}  // namespace
+
+std::vector<DeviceDescription> devices() { return look_for_devices().found; }
+std::map<std::string, std::string> missing_devices() { return look_for_devices().missing; }
 
 void set_default_device(Device device) {
   register_backends();

@@ -309,8 +309,8 @@ Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding,
   return record(graph::avg_pool2d(input.value(), parameters));
 }
 
-Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
-  return record(graph::gather(x.value(), axis, index.value()));
+Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index, std::string_view name) {
+  return record(graph::gather(x.value(), axis, index.value(), name));
 }
 Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
                    const Tensor& source) {
@@ -322,8 +322,8 @@ Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis) {
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& indices) {
   return record(graph::take(x.value(), indices.value(), axis, graph::TakeName::kIndexSelect));
 }
-Tensor embedding(const Tensor& indices, const Tensor& weight) {
-  return record(graph::take(weight.value(), indices.value(), 0, graph::TakeName::kEmbedding));
+Tensor embedding(const Tensor& indices, const Tensor& weight, std::string_view name) {
+  return record(graph::take(weight.value(), indices.value(), 0, graph::TakeName::kEmbedding, name));
 }
 
 Tensor dropout(const Tensor& x, double probability, bool training) {

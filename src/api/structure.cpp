@@ -149,8 +149,8 @@ Ranked cummin(const Tensor& x, std::int64_t axis) {
 }
 
 Tensor scatter(const Tensor& base, std::int64_t axis, const Tensor& index, const Tensor& source,
-               ScatterKind kind) {
-  return record(graph::scatter(base.value(), axis, index.value(), source.value(), kind));
+               ScatterKind kind, std::string_view name) {
+  return record(graph::scatter(base.value(), axis, index.value(), source.value(), kind, name));
 }
 
 Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Pair stride,

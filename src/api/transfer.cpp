@@ -4,6 +4,8 @@
 #include "transfer.h"
 
 #include <cstddef>
+#include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,14 +26,6 @@ void transfer_gradient(const Value& output, const Value& gradient, std::span<Val
 }
 constexpr graph::OpInfo kTransferOp{"to", graph::Family::kLeaf, 0, &transfer_gradient};
 
-/// x in row-major order, computed.
-NodePtr computed(const Value& x) {
-  CallRecorder::refuse_observation();
-  NodePtr node = graph::contiguous(x).node();
-  if (!node->is_computed()) dispatch::realize(std::span(&node, 1));
-  return node;
-}
-
 std::size_t bytes_of(const graph::Node& node) {
   return static_cast<std::size_t>(node.numel()) * size_of(node.dtype());
 }
@@ -43,6 +37,56 @@ void read(const graph::Node& node, std::span<std::byte> bytes) {
   } else {
     dispatch::backend_for(node.device()).download(*node.storage(), node.storage_offset(), bytes);
   }
+}
+
+/// The dense, computed value that a view looks at; null where there is none.
+NodePtr value_behind(const Value& view) {
+  const NodePtr root = view->share_view_src();
+  const bool is_there =
+      root != nullptr && root->is_computed() && root->shape().is_contiguous(size_of(root->dtype()));
+  return is_there ? root : nullptr;
+}
+
+/// The elements of a view in row-major order, from the bytes of the value behind it.
+std::vector<std::byte> seen_through(const graph::Node& view, const std::vector<std::byte>& value) {
+  const Shape& shape = view.shape();
+  const std::size_t element = size_of(view.dtype());
+  std::vector<std::byte> bytes(static_cast<std::size_t>(view.numel()) * element);
+  for (std::int64_t i = 0; i < view.numel(); ++i) {
+    std::int64_t from = view.view_offset();
+    std::int64_t rest = i;
+    for (int axis = shape.rank(); axis-- > 0;) {
+      from += rest % shape[axis] * shape.stride(axis);
+      rest /= shape[axis];
+    }
+    std::memcpy(&bytes[static_cast<std::size_t>(i) * element],
+                &value[static_cast<std::size_t>(from)], element);
+  }
+  return bytes;
+}
+
+/// A view put in order on the CPU, for elements that its device holds but has no arithmetic for;
+/// null where the device can do it.
+NodePtr ordered_on_cpu(const Value& x, const graph::Node& dense) {
+  const NodePtr value = x->is_view() ? value_behind(x) : nullptr;
+  std::string reason;
+  if (value == nullptr || dispatch::backend_for(x.device()).supports(dense, reason)) return nullptr;
+  std::vector<std::byte> whole(bytes_of(*value));
+  read(*value, whole);
+  const std::vector<std::byte> bytes = seen_through(*x.node(), whole);
+  StoragePtr storage = dispatch::backend_for(kCpu).allocator().allocate(bytes.size());
+  if (!bytes.empty()) std::memcpy(storage->host(), bytes.data(), bytes.size());
+  return graph::make_leaf(std::move(storage), 0, Shape(x.shape().extents(), x.dtype()), x.dtype());
+}
+
+/// x in row-major order, computed.
+NodePtr computed(const Value& x) {
+  CallRecorder::refuse_observation();
+  NodePtr node = graph::contiguous(x).node();
+  if (node->is_computed()) return node;
+  if (NodePtr ordered = ordered_on_cpu(x, *node)) return ordered;
+  dispatch::realize(std::span(&node, 1));
+  return node;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
@@ -13,6 +14,13 @@ namespace {
 struct Entry {
   BackendFactory factory = nullptr;
   int (*count)() = nullptr;
+  std::string (*why_none)() = nullptr;
+
+  int device_count() const { return count == nullptr ? 0 : count(); }
+  std::string reason() const {
+    if (device_count() > 0) return {};
+    return why_none == nullptr ? "vkML was built without its backend" : why_none();
+  }
 };
 
 struct Registry {
@@ -29,17 +37,23 @@ Registry& registry() {
 
 }  // namespace
 
-void register_backend(DeviceKind kind, BackendFactory factory, int (*count)()) {
+void register_backend(DeviceKind kind, BackendFactory factory, int (*count)(),
+                      std::string (*why_none)()) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
-  r.entries[static_cast<std::size_t>(kind)] = {factory, count};
+  r.entries[static_cast<std::size_t>(kind)] = {factory, count, why_none};
 }
 
 int device_count(DeviceKind kind) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
-  const Entry& entry = r.entries[static_cast<std::size_t>(kind)];
-  return entry.count == nullptr ? 0 : entry.count();
+  return r.entries[static_cast<std::size_t>(kind)].device_count();
+}
+
+std::string why_no_device(DeviceKind kind) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  return r.entries[static_cast<std::size_t>(kind)].reason();
 }
 
 std::vector<Device> devices_in_use() {
@@ -59,7 +73,9 @@ Backend& backend_for(Device device) {
   const auto found = r.backends.find(key);
   if (found != r.backends.end()) return *found->second;
   const Entry& entry = r.entries[static_cast<std::size_t>(device.kind)];
-  const int count = entry.count == nullptr ? 0 : entry.count();
+  const int count = entry.device_count();
+  if (count == 0)
+    throw DeviceError("device " + to_string(device) + " is not here: " + entry.reason());
   if (device.index >= count) {
     throw DeviceError("device " + to_string(device) + " is not here: " + std::to_string(count) +
                       " of its kind found. vkml.devices() lists what is; the CPU always works");

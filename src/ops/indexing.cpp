@@ -2,6 +2,11 @@
 // its axis raises IndexError when the result is observed, and nothing has been written.
 
 #include <array>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "record.h"
@@ -114,6 +119,18 @@ const OpInfo& scatter_op(ops::ScatterKind kind) {
   return *kOps[static_cast<std::size_t>(kind)];
 }
 
+/// An operator under the name of the function that a user called. Nodes refer to their operator, so
+/// each stays for good; there are as many as functions that are made of gather and scatter.
+const OpInfo& renamed(const OpInfo& op, std::string_view name) {
+  if (name.empty()) return op;
+  static std::mutex mutex;
+  static auto& table = *new std::map<std::pair<const OpInfo*, std::string>, OpInfo>;
+  const std::scoped_lock lock(mutex);
+  const auto [entry, is_new] = table.try_emplace({&op, std::string(name)}, op);
+  if (is_new) entry->second.name = entry->first.second.c_str();
+  return entry->second;
+}
+
 void check_index(const char* op, const Value& x, int axis, const Value& index) {
   check_same_device(op, x, index);
   if (index.dtype() != DType::kI32 && index.dtype() != DType::kI64) {
@@ -139,13 +156,13 @@ Value gather_as(const OpInfo& op, const Value& x, std::int64_t axis, const Value
 
 }  // namespace
 
-Value gather(const Value& x, std::int64_t axis, const Value& index) {
-  return gather_as(kGatherOp, x, axis, index);
+Value gather(const Value& x, std::int64_t axis, const Value& index, std::string_view name) {
+  return gather_as(renamed(kGatherOp, name), x, axis, index);
 }
 
 Value scatter(const Value& base, std::int64_t axis, const Value& index, const Value& source,
-              ops::ScatterKind kind) {
-  const OpInfo& op = scatter_op(kind);
+              ops::ScatterKind kind, std::string_view name) {
+  const OpInfo& op = renamed(scatter_op(kind), name);
   const int along = normalize_axis(op.name, axis, base.rank());
   check_index(op.name, base, along, index);
   check_same_device(op.name, base, source);
@@ -155,7 +172,7 @@ Value scatter(const Value& base, std::int64_t axis, const Value& index, const Va
   }
   // A bool has no arithmetic of its own.
   if (base.dtype() == DType::kBool) {
-    return cast(scatter(cast(base, DType::kU8), axis, index, cast(source, DType::kU8), kind),
+    return cast(scatter(cast(base, DType::kU8), axis, index, cast(source, DType::kU8), kind, name),
                 DType::kBool);
   }
   return record(op, {base.node(), index.node(), cast(source, base.dtype()).node()},
@@ -167,8 +184,9 @@ Value scatter_add(const Value& base, std::int64_t axis, const Value& index, cons
   return scatter(base, axis, index, source, ops::ScatterKind::kAdd);
 }
 
-Value take(const Value& x, const Value& indices, std::int64_t axis, TakeName name) {
-  const OpInfo& op = take_op(name);
+Value take(const Value& x, const Value& indices, std::int64_t axis, TakeName kind,
+           std::string_view name) {
+  const OpInfo& op = renamed(take_op(kind), name);
   const int along = normalize_axis(op.name, axis, x.rank());
   check_same_device(op.name, x, indices);
   if (x.rank() - 1 + indices.rank() > kMaxDims) {

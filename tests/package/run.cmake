@@ -15,7 +15,7 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${WORK_DIR}/build" -G 
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
 execute_process(COMMAND "${WORK_DIR}/build/uses_vkml" OUTPUT_VARIABLE output
                 COMMAND_ERROR_IS_FATAL ANY)
-if(NOT output STREQUAL "1.000 -2.000 3.000 ")
+if(NOT output MATCHES "1\\.0000, 2\\.0000, 3\\.0000")
   message(FATAL_ERROR "uses_vkml printed \"${output}\"")
 endif()
 

@@ -114,7 +114,7 @@ def test_to_converts_in_place_and_keeps_parameters_and_sharing():
     assert all(a is b for a, b in zip(before, net.parameters(), strict=True))
     assert {parameter.dtype for parameter in net.parameters()} == {vkml.float16}
     assert net.norm.running_mean.dtype == vkml.float16
-    assert net.norm.num_batches_tracked.dtype == vkml.int64
+    assert net.state_dict()["norm.num_batches_tracked"].dtype == vkml.int64
     with pytest.raises(vkml.DTypeError):
         net.to(vkml.int32)
 

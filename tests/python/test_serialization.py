@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import stat
 import struct
 
 import numpy as np
@@ -176,6 +177,53 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
         vkml.save({"x": vkml.zeros(1)}, path)
     assert os.listdir(tmp_path) == ["x.safetensors"]
     assert vkml.load(path)["x"].tolist() == [1.0]
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path):
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    target.parent.mkdir()
+    link.symlink_to(target)  # to what is not there yet
+    for value in (1.0, 2.0):
+        vkml.save({"x": vkml.full((1,), value)}, link)
+        assert link.is_symlink()
+        assert vkml.load(target)["x"].tolist() == [value]
+    assert os.listdir(target.parent) == ["target"]
+
+
+def folder_at(path):
+    path.mkdir()
+
+
+def device_at(path):
+    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 7))
+
+
+def link_to_itself_at(path):
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize("make", [folder_at, os.mkfifo, device_at, link_to_itself_at])
+def test_what_is_no_file_is_not_replaced(make, tmp_path):
+    if make is device_at and os.geteuid() != 0:
+        pytest.skip("only root makes devices")
+    path = tmp_path / "x"
+    make(path)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    before = os.lstat(path)
+    for name in (path, link):
+        with pytest.raises(vkml.FileError, match=r"cannot write: it is a|cannot write: Too many"):
+            vkml.save({"x": vkml.zeros(1)}, name)
+    assert os.lstat(path) == before
+    assert sorted(os.listdir(tmp_path)) == ["link", "x"]
+
+
+@pytest.mark.parametrize("path", [None, 3, b"x", ["x"]])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(vkml.DTypeError, match=r"\[load\] the path is"):
+        vkml.load(path)
+    with pytest.raises(vkml.DTypeError, match=r"\[save\] the path is"):
+        vkml.save({"x": vkml.zeros(1)}, path)
 
 
 def test_saved_files_follow_the_umask(tmp_path):

@@ -106,6 +106,37 @@ def test_interrupted_and_resumed_run_equals_an_uninterrupted_one(tmp_path):
     assert weights(parts) == weights(whole)
 
 
+# Sends Ctrl-C when the program looks for a module, then runs it.
+INTERRUPT_AT_IMPORT = """
+import os, runpy, signal, sys
+
+module, program, *arguments = sys.argv[1:]
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.path.insert(0, os.path.dirname(program))
+sys.argv = [program, *arguments]
+sys.meta_path.insert(0, Finder())
+runpy.run_path(program, run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("module", ["argparse", "vkml", "vkml.data.fashion_mnist", "tqdm"])
+def test_ctrl_c_before_training_ends_the_program_without_a_word(module, tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", INTERRUPT_AT_IMPORT, module, *command("--out", tmp_path)[1:]],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

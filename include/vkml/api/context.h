@@ -56,6 +56,9 @@ struct DeviceDescription {
 };
 /// Every device here. A driver that fails is left out; the CPU is always first.
 std::vector<DeviceDescription> devices();
+/// What devices() leaves out, with the reason and the remedy: under its name a device whose driver
+/// fails ("vulkan:1"), under the name of its kind ("vulkan") a kind of which there is none.
+std::map<std::string, std::string> missing_devices();
 /// Where tensors are made when no device is given: the CPU unless set. Throws DeviceError.
 void set_default_device(Device device);
 Device default_device();

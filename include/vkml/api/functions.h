@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "vkml/api/tensor.h"
@@ -116,8 +117,9 @@ Tensor avg_pool2d(const Tensor& input, Pair kernel, Pair stride, Pair padding = 
 // operator and the index, when the result is observed; nothing has been written then.
 
 /// out[..., i, ...] = x[..., index[..., i, ...], ...]; negative indices are outside. The index has
-/// x's rank, and extents no larger than x's along the other axes.
-Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index);
+/// x's rank, and extents no larger than x's along the other axes. `name` is what errors call the
+/// operator, for functions that are made of it.
+Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index, std::string_view name = {});
 /// base with every element of source added at its index along the axis, equal indices in order;
 /// index and source have one shape.
 Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
@@ -128,7 +130,7 @@ Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis = 0);
 /// take under PyTorch's name.
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& indices);
 /// Rows of weight (V, D): (..., D) for indices (...).
-Tensor embedding(const Tensor& indices, const Tensor& weight);
+Tensor embedding(const Tensor& indices, const Tensor& weight, std::string_view name = {});
 
 /// Zeroes elements with a probability in [0, 1] and scales the others by 1 / (1 - probability); x
 /// itself unless training.

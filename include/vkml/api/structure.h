@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -143,9 +144,10 @@ Tensor bincount(const Tensor& x, const Tensor& weights = {}, std::int64_t least 
 Tensor histogram(const Tensor& x, const Tensor& edges, const Tensor& weights = {});
 
 // Selection.
-/// `base` with source elements written, multiplied, ... at their indices.
+/// `base` with source elements written, multiplied, ... at their indices. `name` is what errors
+/// call the operator, for functions that are made of it.
 Tensor scatter(const Tensor& base, std::int64_t axis, const Tensor& index, const Tensor& source,
-               ScatterKind kind);
+               ScatterKind kind, std::string_view name = {});
 /// Positions of elements that are not 0: (count, rank), i64; waits.
 Tensor nonzero(const Tensor& x);
 /// The elements where the mask is true, in row-major order; waits.

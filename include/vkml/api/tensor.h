@@ -163,7 +163,7 @@ class Tensor {
   Tensor& operator*=(const Tensor& other);
   Tensor& operator/=(const Tensor& other);
 
-  /// Shape, dtype and device; values too once they are computed.
+  /// Values, abridged when there are many, and dtype and device: what Python prints. Computes them.
   std::string to_string() const;
 
   // For the layers above: handles to the graph.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "vkml/graph/value.h"
@@ -164,19 +165,22 @@ Value fold(const Value& columns, std::array<std::int64_t, 2> image,
 
 // --- indexing by data (indexing.cpp)
 
+// `name` is what errors call the operator: that of the function that a user called, where it is
+// another one.
+
 /// out[..., i, ...] = x[..., index[..., i, ...], ...]; negative indices are errors.
-Value gather(const Value& x, std::int64_t axis, const Value& index);
+Value gather(const Value& x, std::int64_t axis, const Value& index, std::string_view name = {});
 /// base plus every element of `source` at its index along the axis; equal indices add.
 Value scatter_add(const Value& base, std::int64_t axis, const Value& index, const Value& source);
 /// `base` combined with every element of `source` at its index along the axis, in the order of the
 /// source.
 Value scatter(const Value& base, std::int64_t axis, const Value& index, const Value& source,
-              ops::ScatterKind kind);
+              ops::ScatterKind kind, std::string_view name = {});
 /// Which operator of the user's a take is, for its errors.
 enum class TakeName : std::uint8_t { kTake, kIndexSelect, kEmbedding, kGetItem };
 /// Rows of x along an axis, in the shape of `indices`; negative indices count from the end.
-Value take(const Value& x, const Value& indices, std::int64_t axis,
-           TakeName name = TakeName::kTake);
+Value take(const Value& x, const Value& indices, std::int64_t axis, TakeName kind = TakeName::kTake,
+           std::string_view name = {});
 /// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither
 /// `exempt` nor in [0, extent). Elements out of range read as 0.
 Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::int64_t exempt);

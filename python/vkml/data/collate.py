@@ -45,8 +45,8 @@ def _stack(values: Sequence[Any]) -> Tensor:
         return vkml.tensor(list(values), dtype=vkml.int64)
     if isinstance(first, float):
         return vkml.tensor(list(values), dtype=vkml.float32)
-    raise TypeError(
-        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
+    raise vkml.DTypeError(
+        f"[default_collate] a batch must contain tensors, numpy arrays, numbers, dicts or lists; "
         f"found {type(first).__name__}. Pass a collate_fn."
     )
 

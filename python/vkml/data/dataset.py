@@ -83,13 +83,15 @@ class ConcatDataset(Dataset[Item]):
     def __getitem__(self, index: int) -> Item:
         length = len(self)
         if not -length <= index < length:
-            raise IndexError(f"index {index} is out of range for {length} items")
+            raise vkml.IndexError(
+                f"[ConcatDataset] index {index} is out of range for {length} items."
+            )
         index %= length
-        for dataset in self.datasets:
-            if index < len(dataset):
-                return dataset[index]
-            index -= len(dataset)
-        raise IndexError(index)
+        number = 0
+        while index >= len(self.datasets[number]):
+            index -= len(self.datasets[number])
+            number += 1
+        return self.datasets[number][index]
 
     def __len__(self) -> int:
         return sum(len(dataset) for dataset in self.datasets)

@@ -127,7 +127,9 @@ class DataLoader:
     def __len__(self) -> int:
         """The number of batches in a pass."""
         if isinstance(self.dataset, IterableDataset):
-            raise TypeError("the length of a DataLoader of an IterableDataset is unknown")
+            raise vkml.DTypeError(
+                "[DataLoader] the length of an IterableDataset is unknown. Iterate without it."
+            )
         if self.batch_sampler is not None:
             return _length(self.batch_sampler)
         items = len(self.dataset) if self.sampler is None else _length(self.sampler)
@@ -247,5 +249,8 @@ def _ahead(batches: Iterator[Any], device: vkml.Device) -> Iterator[Any]:
 
 def _length(sampler: Any) -> int:
     if not isinstance(sampler, Sized):
-        raise TypeError("the length of a DataLoader is unknown: its sampler has no __len__")
+        raise vkml.DTypeError(
+            f"[DataLoader] the length is unknown: the sampler, a {type(sampler).__name__}, has "
+            f"none. Define __len__ there."
+        )
     return len(sampler)

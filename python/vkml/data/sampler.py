@@ -231,7 +231,10 @@ class BatchSampler(Sampler):
 
     def __len__(self) -> int:
         if not isinstance(self.sampler, Sized):
-            raise TypeError("the length of a BatchSampler is unknown: its sampler has no __len__")
+            raise vkml.DTypeError(
+                f"[BatchSampler] the length is unknown: the sampler, a "
+                f"{type(self.sampler).__name__}, has none. Define __len__ there."
+            )
         items = len(self.sampler)
         return items // self.batch_size if self.drop_last else -(-items // self.batch_size)
 

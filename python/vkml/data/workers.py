@@ -126,7 +126,7 @@ def _items(dataset: Any, numbers: Sequence[int]) -> list[Any]:
     try:
         return [dataset[number] for number in numbers]
     except StopIteration as error:
-        raise RuntimeError("the dataset raised StopIteration") from error
+        raise vkml.WorkerError("[DataLoader] the dataset raised StopIteration.") from error
 
 
 def _begin_pass(settings: WorkerSettings, number: int, count: int, base: int) -> Iterator[Any]:
@@ -269,7 +269,7 @@ class WorkerPool:
         limit = self._timeout if self._timeout > 0 else None
         if not wait([connection, process.sentinel], limit):
             self.close()
-            raise RuntimeError(
+            raise vkml.WorkerError(
                 f"[DataLoader] worker {worker} gave no batch within {self._timeout} seconds. Pass "
                 "a longer timeout, or 0 for none."
             )
@@ -280,12 +280,12 @@ class WorkerPool:
         if isinstance(answer, _Failure):
             del self._pending[0]
             if answer.error is None:
-                raise RuntimeError(f"[DataLoader] worker {worker} failed:\n{answer.text}")
+                raise vkml.WorkerError(f"[DataLoader] worker {worker} failed:\n{answer.text}")
             answer.error.__cause__ = RemoteTraceback(answer.text)
             raise answer.error
         return answer
 
-    def _death(self) -> RuntimeError:
+    def _death(self) -> vkml.WorkerError:
         time.sleep(0.1)  # the pipe closes before the process is gone
         dead = [
             f"worker {number} (process {process.pid}) died with exit code {process.exitcode}"
@@ -293,7 +293,7 @@ class WorkerPool:
             if process.exitcode is not None
         ]
         self.close()
-        return RuntimeError(
+        return vkml.WorkerError(
             f"[DataLoader] {'; '.join(dead) or 'a worker closed its pipe'}. It may have been "
             "killed for want of memory, or the dataset may have ended the process."
         )

@@ -206,7 +206,10 @@ def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -
         (output, tangent), with `has_aux` (output, tangent, aux).
     """
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
-        raise TypeError("jvp: primals and tangents should be tuples, one entry for each argument")
+        raise vkml.DTypeError(
+            "[jvp] primals and tangents should be tuples, one entry for each argument, not "
+            f"{type(primals).__name__} and {type(tangents).__name__}. Pass (x,) for one."
+        )
     level = Level(primals, "jvp")
     _check_tangents("jvp", level, tangents)
     with enable_grad():

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
+import vkml
 from vkml import Tensor
 from vkml.nn.module import Module
 from vkml.nn.parameter import Parameter
 
+Entry = TypeVar("Entry")
+
 
 def _position(index: int, length: int, kind: str) -> int:
-    if not -length <= index < length:
-        raise IndexError(f"index {index} is out of range for {kind} of length {length}")
-    return index % length
+    try:
+        position = operator.index(index)
+    except TypeError as error:
+        raise vkml.DTypeError(
+            f"[{kind}] takes an integer or a slice, not {index!r} of type {type(index).__name__}."
+        ) from error
+    if not -length <= position < length:
+        raise vkml.IndexError(f"[{kind}] index {index} is out of range for length {length}.")
+    return position % length
+
+
+def _named(table: Mapping[str, Entry | None], name: str, kind: str) -> Entry:
+    entry = table.get(name) if isinstance(name, str) else None
+    if entry is None:
+        raise vkml.NamingError(
+            f"[{kind}] has no {name!r}. It has: {', '.join(table) or 'nothing'}."
+        )
+    return entry
 
 
 class Sequential(Module):
@@ -126,15 +145,13 @@ class ModuleDict(Module):
             self[name] = module
 
     def __getitem__(self, name: str) -> Module:
-        module = self._modules[name]
-        if module is None:
-            raise KeyError(name)
-        return module
+        return _named(self._modules, name, "ModuleDict")
 
     def __setitem__(self, name: str, module: Module) -> None:
         self.register_module(name, module)
 
     def __delitem__(self, name: str) -> None:
+        _named(self._modules, name, "ModuleDict")
         del self._modules[name]
 
     def __contains__(self, name: object) -> bool:
@@ -217,11 +234,10 @@ class ParameterDict(Module):
         self.register_parameter(name, parameter)
 
     def __getitem__(self, name: str) -> Parameter:
-        parameter = self._parameters[name]
-        assert parameter is not None  # none is registered
-        return parameter
+        return _named(self._parameters, name, "ParameterDict")
 
     def __delitem__(self, name: str) -> None:
+        _named(self._parameters, name, "ParameterDict")
         del self._parameters[name]
 
     def __len__(self) -> int:

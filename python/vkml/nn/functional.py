@@ -11,6 +11,7 @@ import math
 
 import vkml
 from vkml import Tensor
+from vkml._vkml import _embedding_as
 from vkml.nn.activation_functions import (
     celu,
     elu,
@@ -306,7 +307,7 @@ def embedding_bag(
         places = vkml.arange(input.shape[0], device=input.device).to(starts.dtype)
         bag = vkml.searchsorted(starts, places, right=True) - 1
     flat = input.reshape(-1)
-    rows = vkml.embedding(flat, weight)
+    rows = _embedding_as("embedding_bag", flat, weight)
     counted = vkml.ones_like(flat).to(rows.dtype)
     if padding_idx is not None:
         counted = (flat != padding_idx % weight.shape[0]).to(rows.dtype)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import vkml
 from vkml import Tensor
+from vkml._vkml import _gather_as
 
 
 def check_reduction(reduction: str, operator: str) -> None:
@@ -220,8 +221,8 @@ def _weighted_cross_entropy(
     kept = target != ignore_index
     # Ignored rows may hold any number: they look up class 0, and are masked afterwards.
     row_class = vkml.where(kept, target, 0).unsqueeze(axis)
-    loss = -vkml.gather(log_probability, axis, row_class).squeeze(axis)
-    row_weight = vkml.gather(weight, 0, row_class.flatten()).reshape(*loss.shape)
+    loss = -_gather_as(operator, log_probability, axis, row_class).squeeze(axis)
+    row_weight = _gather_as(operator, weight, 0, row_class.flatten()).reshape(*loss.shape)
     row_weight = vkml.where(kept, row_weight, 0.0)
     loss = vkml.where(kept, loss, 0.0) * row_weight
     if label_smoothing > 0.0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import vkml
@@ -138,6 +139,8 @@ class Module:
     # Attributes.
 
     _non_persistent_buffers: set[str]
+    # Buffers that state dicts hold in another dtype.
+    _state_dtypes: Mapping[str, vkml.dtype] = MappingProxyType({})
 
     def __getattr__(self, name: str) -> Any:
         # Only called when the ordinary lookup has failed.
@@ -145,7 +148,9 @@ class Module:
             entries = self.__dict__.get(table)
             if entries is not None and name in entries:
                 return entries[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        raise vkml.MissingAttributeError(
+            f"'{type(self).__name__}' object has no attribute '{name}'"
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Parameter):
@@ -156,23 +161,23 @@ class Module:
             self.register_module(name, value)
         elif name in self.__dict__.get("_parameters", ()):
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as parameter '{name}'. "
-                    f"Assign a vkml.nn.Parameter or None."
+                raise vkml.DTypeError(
+                    f"[{type(self).__name__}] cannot assign '{type(value).__name__}' as parameter "
+                    f"'{name}'. Assign a vkml.nn.Parameter or None."
                 )
             self._parameters[name] = None
         elif name in self.__dict__.get("_modules", ()):
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as child module '{name}'. "
-                    f"Assign a vkml.nn.Module or None."
+                raise vkml.DTypeError(
+                    f"[{type(self).__name__}] cannot assign '{type(value).__name__}' as child "
+                    f"module '{name}'. Assign a vkml.nn.Module or None."
                 )
             self._modules[name] = None
         elif name in self.__dict__.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as buffer '{name}'. "
-                    f"Assign a vkml.Tensor or None."
+                raise vkml.DTypeError(
+                    f"[{type(self).__name__}] cannot assign '{type(value).__name__}' as buffer "
+                    f"'{name}'. Assign a vkml.Tensor or None."
                 )
             self._buffers[name] = value
         else:
@@ -189,8 +194,8 @@ class Module:
     def _make_room(self, name: str, table: str) -> None:
         """Takes `name` out of every place but `table`, where it keeps its position."""
         if table not in self.__dict__:
-            raise AttributeError(
-                f"{type(self).__name__}: call super().__init__() before assigning "
+            raise vkml.MissingAttributeError(
+                f"[{type(self).__name__}] call super().__init__() before assigning "
                 f"parameters or modules"
             )
         if name not in self.__dict__[table]:
@@ -211,20 +216,29 @@ class Module:
 
     def _check_new_name(self, name: str, kind: str) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
+            raise vkml.DTypeError(
+                f"[register_{kind}] the name should be a string, got {name!r} of type "
+                f"{type(name).__name__}."
+            )
         if name == "" or "." in name:
-            raise KeyError(f"{kind} name can't be empty or contain '.', got {name!r}")
+            raise vkml.NamingError(
+                f"[register_{kind}] the name can't be empty or contain '.', got {name!r}. Use "
+                f"letters, digits and '_'."
+            )
         if hasattr(self, name):
-            raise KeyError(f"attribute '{name}' already exists")
+            raise vkml.NamingError(
+                f"[register_{kind}] attribute '{name}' already exists in {type(self).__name__}. "
+                f"Delete it first, or use another name."
+            )
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Files a parameter, or None as the note that there is none."""
         if name not in self._parameters:
             self._check_new_name(name, "parameter")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(
-                f"cannot assign '{type(param).__name__}' as parameter '{name}'. "
-                f"Wrap it: vkml.nn.Parameter(tensor)."
+            raise vkml.DTypeError(
+                f"[register_parameter] cannot assign '{type(param).__name__}' as parameter "
+                f"'{name}'. Wrap it: vkml.nn.Parameter(tensor)."
             )
         self._parameters[name] = param
 
@@ -239,7 +253,10 @@ class Module:
         if name not in self._buffers:
             self._check_new_name(name, "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' as buffer '{name}'")
+            raise vkml.DTypeError(
+                f"[register_buffer] cannot assign '{type(tensor).__name__}' as buffer '{name}'. "
+                f"Pass a vkml.Tensor or None."
+            )
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers.discard(name)
@@ -251,7 +268,10 @@ class Module:
         if name not in self._modules:
             self._check_new_name(name, "module")
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise vkml.DTypeError(
+                f"[register_module] '{name}' is {module!r}; {type(module).__name__} is not a "
+                f"Module subclass. Pass a vkml.nn.Module or None."
+            )
         self._modules[name] = module
 
     add_module = register_module
@@ -342,7 +362,9 @@ class Module:
         for part in target.split(".") if target else ():
             child = module._modules.get(part)
             if child is None:
-                raise AttributeError(f"{type(module).__name__} has no submodule `{part}`")
+                raise vkml.MissingAttributeError(
+                    f"[get_submodule] {type(module).__name__} has no submodule `{part}`"
+                )
             module = child
         return module
 
@@ -360,7 +382,9 @@ class Module:
         path, _, name = target.rpartition(".")
         parameter = self.get_submodule(path)._parameters.get(name)
         if parameter is None:
-            raise AttributeError(f"{type(self).__name__} has no parameter `{target}`")
+            raise vkml.MissingAttributeError(
+                f"[get_parameter] {type(self).__name__} has no parameter `{target}`"
+            )
         return parameter
 
     def get_buffer(self, target: str) -> Tensor:
@@ -368,7 +392,9 @@ class Module:
         path, _, name = target.rpartition(".")
         buffer = self.get_submodule(path)._buffers.get(name)
         if buffer is None:
-            raise AttributeError(f"{type(self).__name__} has no buffer `{target}`")
+            raise vkml.MissingAttributeError(
+                f"[get_buffer] {type(self).__name__} has no buffer `{target}`"
+            )
         return buffer
 
     # Modes, devices and dtypes.

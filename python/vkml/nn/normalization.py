@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import vkml
 from vkml import Tensor
@@ -93,6 +94,9 @@ class _BatchNorm(Module):
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
 
+    # Not every device has 64-bit integers; PyTorch's state has them.
+    _state_dtypes = MappingProxyType({"num_batches_tracked": vkml.int64})
+
     def __init__(
         self,
         num_features: int,
@@ -120,7 +124,7 @@ class _BatchNorm(Module):
         if track_running_stats:
             self.running_mean = vkml.zeros(shape, dtype=dtype, device=device)
             self.running_var = vkml.ones(shape, dtype=dtype, device=device)
-            self.num_batches_tracked = vkml.zeros((), dtype=vkml.int64, device=device)
+            self.num_batches_tracked = vkml.zeros((), dtype=vkml.int32, device=device)
 
     def reset_running_stats(self) -> None:
         """Sets the running statistics to mean 0 and variance 1, as after construction."""

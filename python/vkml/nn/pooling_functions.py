@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import vkml
 from vkml import Tensor
+from vkml._vkml import _scatter_as
 from vkml.nn.pairs import IntOrPair, as_pair, as_single
 
 OptionalPair = int | None | tuple[int | None, int | None]
@@ -310,6 +311,7 @@ def _unpooled(
     input: Tensor, indices: Tensor, sizes: list[tuple[int, int, int]], given: Sequence[int] | None
 ) -> Tensor:
     """Maxima back at their places; `sizes` has kernel, stride and padding of each axis."""
+    operator = f"max_unpool{len(sizes)}d"
     lead = input.shape[: input.ndim - len(sizes)]
     extents = tuple(
         (count - 1) * stride - 2 * padding + kernel
@@ -322,7 +324,7 @@ def _unpooled(
         count *= extent
     flat = vkml.zeros((*lead, count), dtype=input.dtype, device=input.device)
     source, index = input.reshape(*lead, -1), indices.reshape(*lead, -1)
-    return flat.scatter(-1, index, source).reshape(*lead, *extents)
+    return _scatter_as(operator, flat, -1, index, source).reshape(*lead, *extents)
 
 
 def max_unpool1d(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import vkml
 from vkml import Tensor
+from vkml._vkml import _gather_as
 from vkml.nn.loss_functions import check_reduction, check_same_shape, reduce_loss
 
 
@@ -168,10 +169,11 @@ def multi_margin_loss(
     """
     classes = input.shape[-1]
     index = target.unsqueeze(-1)
-    own = vkml.gather(input, input.ndim - 1, index)
+    own = _gather_as("multi_margin_loss", input, input.ndim - 1, index)
     loss = (margin - own + input).relu() ** p
     if weight is not None:
-        loss = loss * vkml.take(weight, target).unsqueeze(-1)
+        of_target = _gather_as("multi_margin_loss", weight, 0, index.flatten())
+        loss = loss * of_target.reshape(*index.shape)
     others = vkml.arange(classes, device=input.device) != index
     loss = vkml.where(others, loss, 0.0).sum(-1) / classes
     return reduce_loss(loss, reduction, "multi_margin_loss")
@@ -191,7 +193,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "m
     index = vkml.where(counts, target, 0)
     number = vkml.arange(classes, device=input.device)
     is_own = ((index.unsqueeze(-1) == number) & counts.unsqueeze(-1)).any(-2, keepdim=True)
-    own = vkml.gather(input, input.ndim - 1, index).unsqueeze(-1)
+    own = _gather_as("multilabel_margin_loss", input, input.ndim - 1, index).unsqueeze(-1)
     loss = (1 - own + input.unsqueeze(-2)).relu()
     loss = vkml.where(counts.unsqueeze(-1) & ~is_own, loss, 0.0).sum((-2, -1)) / classes
     return reduce_loss(loss, reduction, "multilabel_margin_loss")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import vkml
-from vkml import no_grad
+from vkml import Tensor, no_grad
 from vkml.foreign import tensor_from
 
 if TYPE_CHECKING:
@@ -32,12 +32,20 @@ def has_extra_state(module: Module) -> bool:
     return type(module).get_extra_state is not Module.get_extra_state
 
 
+def cast_on_cpu(tensor: Tensor, dtype: vkml.dtype) -> Tensor:
+    """Another dtype on the same device, by way of the CPU: the device may lack one of the two."""
+    if tensor.dtype == dtype:
+        return tensor
+    return tensor.cpu().to(dtype).to(tensor.device)
+
+
 def save(module: Module, state: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """Adds the state of a module and of all below it to a dictionary."""
     for hook in tuple(module._state_dict_pre_hooks.values()):
         hook(module, prefix, keep_vars)
     for name, tensor in module._own_state():
-        state[prefix + name] = tensor if keep_vars else tensor.snapshot()
+        dtype = module._state_dtypes.get(name, tensor.dtype)
+        state[prefix + name] = tensor if keep_vars else cast_on_cpu(tensor.snapshot(), dtype)
     if has_extra_state(module):
         state[prefix + EXTRA] = module.get_extra_state()
     for name, child in module._modules.items():
@@ -85,7 +93,8 @@ def load(module: Module, state_dict: Mapping[str, Any], strict: bool) -> Incompa
     with no_grad():
         for _, destination, value in matched:
             given = tensor_from(value).detach()
-            destination.assign_(given.to(destination.device).to(destination.dtype))
+            given = cast_on_cpu(given, destination.dtype)
+            destination.assign_(given.to(destination.device))
     for name, owner in extra.items():
         if name in state:
             owner.set_extra_state(state[name])

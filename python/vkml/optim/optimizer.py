@@ -41,9 +41,14 @@ class Optimizer:
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
-            raise TypeError(
-                "params should be an iterable of tensors or dictionaries, got a Tensor. "
-                "Pass [tensor]."
+            raise vkml.DTypeError(
+                f"[{type(self).__name__}] params should be an iterable of tensors or "
+                f"dictionaries, got a Tensor. Pass [tensor]."
+            )
+        if not isinstance(params, Iterable):
+            raise vkml.DTypeError(
+                f"[{type(self).__name__}] params should be an iterable of tensors or "
+                f"dictionaries, got {params!r}. Pass model.parameters()."
             )
         self.defaults = defaults
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -65,7 +70,10 @@ class Optimizer:
         known = {id(tensor) for other in self.param_groups for tensor in other["params"]}
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, got {type(tensor).__name__}")
+                raise vkml.DTypeError(
+                    f"[{type(self).__name__}] can only optimize Tensors, got {tensor!r} of type "
+                    f"{type(tensor).__name__}. Pass model.parameters()."
+                )
             if id(tensor) in known:
                 raise vkml.ArgumentError(
                     f"[{type(self).__name__}] a parameter of shape {tuple(tensor.shape)} appears "

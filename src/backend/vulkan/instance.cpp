@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "check.h"
@@ -16,6 +17,21 @@ namespace vkml::vulkan {
 namespace {
 
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
+
+constexpr const char* kRemedy =
+    "Install one (Debian: mesa-vulkan-drivers), or use vkml.cpu; VK_LOADER_DEBUG=all shows what "
+    "the "
+    "loader tries";
+
+/// The variables by which a user has chosen drivers, for messages: a wrong one hides them all.
+std::string chosen_drivers() {
+  std::string text;
+  for (const char* name : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) text += fmt::format("; {}={}", name, value);
+  }
+  return text;
+}
 
 bool has_layer(const GlobalFunctions& global, const char* name) {
   std::uint32_t count = 0;
@@ -107,10 +123,8 @@ bool Instance::create(const GlobalFunctions& global) {
 
   const VkResult result = global.CreateInstance(&info, nullptr, &instance_);
   if (result != VK_SUCCESS) {
-    reason_ = fmt::format(
-        "the Vulkan loader found no working driver ({}). Install one (Debian: "
-        "mesa-vulkan-drivers), or use vkml.cpu",
-        name_of(result));
+    reason_ = fmt::format("the Vulkan loader found no working driver ({}{}). {}", name_of(result),
+                          chosen_drivers(), kRemedy);
     return false;
   }
   functions_ = load_instance_functions(global, instance_);
@@ -125,9 +139,8 @@ void Instance::enumerate() {
   const VkResult result = functions_.EnumeratePhysicalDevices(instance_, &count, nullptr);
   std::vector<VkPhysicalDevice> handles(result == VK_SUCCESS ? count : 0);
   if (!handles.empty()) functions_.EnumeratePhysicalDevices(instance_, &count, handles.data());
-  reason_ =
-      "no Vulkan driver reports a device. Install one (Debian: mesa-vulkan-drivers), or use "
-      "vkml.cpu";
+  reason_ = fmt::format("no Vulkan driver reports a device ({}{}). {}", name_of(result),
+                        chosen_drivers(), kRemedy);
   for (VkPhysicalDevice handle : handles) {
     DeviceProfile profile;
     if (read_profile(functions_, handle, version_, profile, reason_)) {

@@ -13,10 +13,14 @@ namespace vkml::vulkan {
 namespace {
 
 // The library stays open for the life of the process: drivers leave threads and exit handlers.
-PFN_vkGetInstanceProcAddr open_loader() {
+// `failure` says why there is none, as the system says it.
+PFN_vkGetInstanceProcAddr open_loader(std::string& failure) {
 #ifdef _WIN32
   HMODULE library = LoadLibraryA("vulkan-1.dll");
-  if (library == nullptr) return nullptr;
+  if (library == nullptr) {
+    failure = "vulkan-1.dll: error " + std::to_string(GetLastError());
+    return nullptr;
+  }
   return reinterpret_cast<PFN_vkGetInstanceProcAddr>(
       reinterpret_cast<void*>(GetProcAddress(library, "vkGetInstanceProcAddr")));
 #else
@@ -29,6 +33,8 @@ PFN_vkGetInstanceProcAddr open_loader() {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
       return reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
     }
+    // The first name is the one to install.
+    if (failure.empty()) failure = dlerror();
   }
   return nullptr;
 #endif
@@ -39,11 +45,13 @@ struct Loader {
   std::string reason;
 
   Loader() {
-    functions.GetInstanceProcAddr = open_loader();
+    std::string failure;
+    functions.GetInstanceProcAddr = open_loader(failure);
     if (functions.GetInstanceProcAddr == nullptr) {
       reason =
-          "no Vulkan loader (libvulkan.so.1) was found. Install it (Debian: libvulkan1 and a "
-          "driver such as mesa-vulkan-drivers), or use vkml.cpu";
+          "there is no Vulkan loader (" + failure +
+          "). Install it (Debian: libvulkan1 and a driver such as mesa-vulkan-drivers), or use "
+          "vkml.cpu";
       return;
     }
 #define VKML_LOAD(name) \

@@ -39,16 +39,22 @@ void watch_forks() {
 
 bool vulkan_is_usable() { return g_state.load(std::memory_order_relaxed) == State::kUsable; }
 
-void require_usable() {
+std::optional<std::string> why_unusable() {
   switch (g_state.load(std::memory_order_relaxed)) {
-    case State::kUsable:
-      return;
     case State::kForked:
-      throw DeviceError(
-          "[vulkan] this process was forked from one that had used Vulkan, and drivers do not "
-          "survive a fork. Start workers with the \"spawn\" method, or use vkml.cpu here");
+      return "this process was forked from one that had used Vulkan, and drivers do not survive a "
+             "fork. Start workers with the \"spawn\" method, or use vkml.cpu here";
     case State::kExiting:
-      throw DeviceError("[vulkan] the process is exiting");
+      return "the process is exiting";
+    case State::kUsable:
+      break;
+  }
+  return std::nullopt;
+}
+
+void require_usable() {
+  if (const std::optional<std::string> reason = why_unusable()) {
+    throw DeviceError("[vulkan] " + *reason);
   }
 }
 

@@ -2,6 +2,9 @@
 // threads and device files are the parent's, and not once the process is exiting.
 #pragma once
 
+#include <optional>
+#include <string>
+
 namespace vkml::vulkan {
 
 /// Starts watching for fork. Called before the first instance is made; idempotent.
@@ -9,6 +12,9 @@ void watch_forks();
 
 /// False in a forked child, and after exit handlers have run: then Vulkan objects are left alone.
 bool vulkan_is_usable();
+
+/// Why vulkan_is_usable() is false and what to do about it; none when it is true.
+std::optional<std::string> why_unusable();
 
 /// Throws DeviceError when vulkan_is_usable() is false.
 void require_usable();

@@ -16,7 +16,8 @@ void register_vulkan_backend() {
       [] {
         if (!vulkan::vulkan_is_usable()) return 0;
         return static_cast<int>(vulkan::Instance::get().devices().size());
-      });
+      },
+      [] { return vulkan::why_unusable().value_or(vulkan::Instance::get().reason()); });
 }
 
 }  // namespace vkml

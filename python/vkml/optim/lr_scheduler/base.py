@@ -31,8 +31,10 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
-                raise KeyError(
-                    "param 'initial_lr' is not specified in param_groups when resuming a scheduler"
+                raise vkml.NamingError(
+                    f"[{type(self).__name__}] a group of parameters has no 'initial_lr', which a "
+                    f"schedule that goes on from step {last_epoch} needs. Pass last_epoch=-1 to "
+                    f"begin, or load the optimiser's state."
                 )
         self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
