@@ -10,6 +10,7 @@ from typing import Any
 import vkml
 from vkml._vkml import Tensor
 from vkml._vkml import dtype as DType
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = [
     "addbmm",
@@ -517,3 +518,6 @@ def unravel_index(indices: Tensor, shape: Sequence[int]) -> tuple[Tensor, ...]:
         places.append(rest % extent)
         rest = rest // extent
     return tuple(reversed(places))
+
+
+_check_arguments(globals(), __all__)

@@ -14,6 +14,7 @@ import vkml
 from vkml import Tensor, _vkml
 from vkml._vkml import matmul as matmul
 from vkml._vkml import vecdot as vecdot
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = [
     "cholesky",
@@ -313,3 +314,5 @@ from vkml.matrix_functions import multi_dot as multi_dot  # noqa: E402
 from vkml.matrix_functions import norm as norm  # noqa: E402
 from vkml.matrix_functions import tensorinv as tensorinv  # noqa: E402
 from vkml.matrix_functions import tensorsolve as tensorsolve  # noqa: E402
+
+_check_arguments(globals(), __all__)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import vkml
 from vkml import FileError, Tensor
+from vkml.argument_errors import check_arguments as _check_arguments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -311,3 +312,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if sum(name == other for other, _ in pairs) > 1)
         raise ValueError(f"the name '{twice}' appears twice")
     return names
+
+
+_check_arguments(globals())

@@ -11,6 +11,7 @@ from vkml._vkml import empty_like as empty_like
 from vkml._vkml import full_like as full_like
 from vkml._vkml import ones_like as ones_like
 from vkml._vkml import zeros_like as zeros_like
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = [
     "arange",
@@ -163,3 +164,6 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices (..., m, n) with 0 below their `k`-th diagonal."""
     return vkml.triu(x, k)
+
+
+_check_arguments(globals(), __all__)

@@ -8,6 +8,7 @@ import vkml
 from vkml import Tensor
 from vkml._vkml import dtype as DType
 from vkml._vkml import result_type as result_type
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = ["FInfo", "IInfo", "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -137,3 +138,6 @@ def astype(
     """
     result = x.to(dtype) if device is None else x.to(dtype).to(device)
     return result.clone() if copy and result is x else result
+
+
+_check_arguments(globals(), __all__)

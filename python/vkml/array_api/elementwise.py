@@ -69,6 +69,7 @@ from vkml._vkml import subtract as subtract
 from vkml._vkml import tan as tan
 from vkml._vkml import tanh as tanh
 from vkml._vkml import trunc as trunc
+from vkml.argument_errors import check_arguments as _check_arguments
 
 equal = _vkml.eq
 
@@ -95,3 +96,6 @@ def real(x: _Tensor, /) -> _Tensor:
 def imag(x: _Tensor, /) -> _Tensor:
     """The imaginary part: zeros, as every dtype is real."""
     return _vkml.zeros_like(x)
+
+
+_check_arguments(globals())

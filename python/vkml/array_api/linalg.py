@@ -7,6 +7,7 @@ from vkml import Tensor
 from vkml import linalg as _linalg
 from vkml._vkml import dtype as DType
 from vkml._vkml import outer as outer
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.array_api.statistics import matmul as matmul
 from vkml.array_api.statistics import matrix_transpose as matrix_transpose
 from vkml.array_api.statistics import tensordot as tensordot
@@ -152,3 +153,6 @@ def vector_norm(
 ) -> Tensor:
     """The `ord`-norm along axes, or of all elements."""
     return _linalg.vector_norm(x, ord, axis, keepdims)
+
+
+_check_arguments(globals(), __all__)

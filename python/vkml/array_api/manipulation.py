@@ -8,6 +8,7 @@ from typing import Any
 import vkml
 from vkml import Tensor
 from vkml._vkml import broadcast_to as broadcast_to
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = [
     "broadcast_arrays",
@@ -146,3 +147,6 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     """The tensor set side by side along its axes, the last repetition along the last of them."""
     return vkml.tile(x, repetitions)
+
+
+_check_arguments(globals(), __all__)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import vkml
 from vkml import Tensor
 from vkml._vkml import where as where
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.array_api.info import INDEX_DTYPE
 
 __all__ = [
@@ -162,3 +163,6 @@ def unique_values(x: Tensor, /) -> Tensor:
     """Distinct elements in order, every NaN by itself; waits for the values."""
     values: Tensor = vkml.unique(x)
     return values
+
+
+_check_arguments(globals(), __all__)

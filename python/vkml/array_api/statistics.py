@@ -7,6 +7,7 @@ from vkml import Tensor
 from vkml._vkml import dtype as DType
 from vkml._vkml import matmul as matmul
 from vkml._vkml import matrix_transpose as matrix_transpose
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = [
     "all",
@@ -149,3 +150,6 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Sums of products along an axis; the other axes broadcast."""
     # A sum of integers would be wider.
     return vkml.vecdot(x1, x2, axis=axis).to(vkml.result_type(x1, x2))
+
+
+_check_arguments(globals(), __all__)

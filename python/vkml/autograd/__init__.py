@@ -15,6 +15,7 @@ from vkml._vkml import OpRegistry as OpRegistry
 from vkml._vkml import UnregisteredOpError as UnregisteredOpError
 from vkml._vkml import _registry
 from vkml._vkml import grad as grad
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.autograd.anomaly import detect_anomaly as detect_anomaly
 from vkml.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from vkml.autograd.differentiable import Differentiable as Differentiable
@@ -33,3 +34,11 @@ from vkml.grad_mode import set_grad_enabled as set_grad_enabled
 
 registry: OpRegistry = _registry
 """The registry of vkML's own operators, and of those that users add to it."""
+
+_check_arguments(
+    globals(),
+    (
+        *("apply", "detect_anomaly", "grad_fn_index", "gradcheck", "gradgradcheck"),
+        *("set_detect_anomaly", "topological_backward_order"),
+    ),
+)

@@ -1,5 +1,6 @@
 """Datasets, batches of them, and readers of data files."""
 
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.data import fashion_mnist, idx
 from vkml.data.collate import default_collate
 from vkml.data.dataset import (
@@ -53,3 +54,5 @@ __all__ = [
     "random_split",
     "read_idx",
 ]
+
+_check_arguments(globals(), __all__)

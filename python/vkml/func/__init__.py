@@ -9,6 +9,7 @@ the graph's backward pass, a tangent is pushed through it, and `vmap` records it
 axis. What the function computes besides tensors therefore happens once, as under a tracer.
 """
 
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.func.batching import vmap
 from vkml.func.derivatives import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
 from vkml.func.jacobians import hessian, jacfwd, jacrev
@@ -28,3 +29,5 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+_check_arguments(globals(), __all__)

@@ -1,5 +1,6 @@
 """Layers, losses and their building blocks, by PyTorch's names and arguments."""
 
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.nn import functional, init, utils
 from vkml.nn.activation import (
     CELU,
@@ -269,3 +270,5 @@ __all__ = [
     "init",
     "utils",
 ]
+
+_check_arguments(globals(), __all__)

@@ -12,6 +12,7 @@ import math
 import vkml
 from vkml import Tensor
 from vkml._vkml import _embedding_as
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.nn.activation_functions import (
     celu,
     elu,
@@ -326,3 +327,6 @@ def embedding_bag(
         return total
     sizes = vkml.scatter_add(base[:, 0], 0, bag, counted)
     return total / sizes.clamp(min=1.0).unsqueeze(1)
+
+
+_check_arguments(globals(), __all__)

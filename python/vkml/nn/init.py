@@ -10,6 +10,7 @@ import math
 
 import vkml
 from vkml import Tensor, no_grad
+from vkml.argument_errors import check_arguments as _check_arguments
 
 
 def _assign(tensor: Tensor, value: Tensor) -> Tensor:
@@ -214,3 +215,6 @@ def default_affine_(weight: Tensor, bias: Tensor | None) -> None:
         fan_in, _ = _fans(weight, "default_affine_")
         bound = 1.0 / math.sqrt(fan_in) if fan_in > 0 else 0.0
         uniform_(bias, -bound, bound)
+
+
+_check_arguments(globals())

@@ -1,5 +1,6 @@
 """Optimisers and learning-rate schedules, by PyTorch's names and arguments."""
 
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.optim import lr_scheduler, swa_utils
 from vkml.optim.adadelta import Adadelta
 from vkml.optim.adagrad import Adagrad
@@ -29,3 +30,5 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+_check_arguments(globals(), __all__)

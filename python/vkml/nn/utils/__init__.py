@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import vkml
 from vkml import Tensor, no_grad
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.nn.utils.reparametrization import remove_spectral_norm as remove_spectral_norm
 from vkml.nn.utils.reparametrization import remove_weight_norm as remove_weight_norm
 from vkml.nn.utils.reparametrization import spectral_norm as spectral_norm
@@ -116,3 +117,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
             stop = start + math.prod(tensor.shape)
             tensor.assign_(vec[start:stop].reshape(*tensor.shape).contiguous())
             start = stop
+
+
+_check_arguments(globals())
