@@ -31,6 +31,8 @@ constexpr std::string_view kModulePrefix = "vkml._vkml.";
 constexpr std::string_view kDispatchFailure = "(): incompatible function arguments.";
 constexpr std::string_view kSignaturesEnd = "\n\nInvoked with types: ";
 constexpr Py_ssize_t kLongestValue = 60;
+// The top bits of a count of arguments are flags: Python's, and some of nanobind's own.
+constexpr std::size_t kCountBits = ~std::size_t{0} >> 8;
 
 /// The built-in exceptions that are raised here for bad arguments, and ours that derive from them.
 struct Replacement {
@@ -125,16 +127,20 @@ PyObject* fail(PyObject* function, PyObject* const* arguments, std::size_t flagg
     return nullptr;
   }
   try {
-    const std::string name = text_of(nb::handle(function).attr("__name__"));
-    const std::string cause = pending.message();
-    std::string message;
-    if (cause.find(kDispatchFailure) != std::string::npos) {
-      const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(flagged_count));
-      message = "[" + name + "] does not take (" + described_arguments(arguments, count, names) +
-                "). It takes:" + signatures_of(cause);
-    } else {
-      message = cause.starts_with('[') ? cause : "[" + name + "] " + cause;
+    std::string name = text_of(nb::handle(function).attr("__name__"));
+    std::size_t count = flagged_count & kCountBits;
+    if (name == "__init__" && count > 0) {  // called by the name of what is to be made
+      name = text_of(nb::handle(arguments[0]).type().attr("__name__"));
+      ++arguments;
+      --count;
     }
+    const std::string cause = pending.message();
+    const std::string refusal =
+        "[" + name + "] does not take (" + described_arguments(arguments, count, names) + ")";
+    const bool is_rejected = cause.find(kDispatchFailure) != std::string::npos;
+    const std::string message = is_rejected ? refusal + ". It takes:" + signatures_of(cause)
+                                : cause.starts_with('[') ? cause
+                                                         : refusal + ": " + cause;
     const nb::object type = nb::module_::import_("vkml._vkml").attr(ours);
     PyErr_SetString(type.ptr(), message.c_str());
   } catch (...) {
@@ -216,7 +222,7 @@ void bind_argument_errors(nb::module_& m) {
     try {
       std::rethrow_exception(error);
     } catch (const std::bad_cast&) {
-      PyErr_SetString(PyExc_TypeError, "an argument has a type that this function does not take");
+      PyErr_SetString(PyExc_TypeError, "an argument has a type that does not fit");
     }
   });
   Walk(m).module(m);

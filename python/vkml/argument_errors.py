@@ -50,17 +50,17 @@ def check_arguments(namespace: dict[str, Any], names: Iterable[str] | None = Non
     for name in names:
         value = namespace[name]
         if isinstance(value, FunctionType):
-            namespace[name] = _checked(value, name)
+            namespace[name] = checked(value, name)
         elif isinstance(value, type):
             for owner in value.__mro__:
                 constructor = owner.__dict__.get("__init__")
                 is_ours = owner.__module__.partition(".")[0] == "vkml"
                 is_checked = hasattr(constructor, "__wrapped__")
                 if isinstance(constructor, FunctionType) and is_ours and not is_checked:
-                    owner.__init__ = _checked(constructor, None)  # type: ignore[misc]
+                    owner.__init__ = checked(constructor, None)  # type: ignore[misc]
 
 
-def _checked(function: Callable[..., Any], name: str | None) -> Callable[..., Any]:
+def checked(function: Callable[..., Any], name: str | None) -> Callable[..., Any]:
     """The function in its shell; without a name a constructor, which has that of its object."""
 
     @functools.wraps(function)

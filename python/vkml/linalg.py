@@ -315,4 +315,4 @@ from vkml.matrix_functions import norm as norm  # noqa: E402
 from vkml.matrix_functions import tensorinv as tensorinv  # noqa: E402
 from vkml.matrix_functions import tensorsolve as tensorsolve  # noqa: E402
 
-_check_arguments(globals(), __all__)
+_check_arguments(globals(), (*__all__, "default_tolerance"))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import vkml
 from vkml import Tensor, linalg
+from vkml.argument_errors import check_arguments as _check_arguments
 
 _DEGREE = 15  # of the Taylor polynomial: 0.5^16 / 16! is below float64's rounding
 _BLOCK = 4  # powers of the matrix that are kept, so that few products give the polynomial
@@ -203,3 +204,6 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     if ind < 1 or math.prod(first) != math.prod(rest):
         raise vkml.ShapeError(f"[tensorinv] shape {A.shape} is no square matrix past axis {ind}.")
     return linalg.inv(A.reshape(math.prod(first), -1)).reshape(*rest, *first)
+
+
+_check_arguments(globals())

@@ -11,6 +11,7 @@ import typing
 
 import vkml
 from vkml._vkml import Tensor
+from vkml.argument_errors import checked
 
 
 class TensorMethods(Tensor):
@@ -450,4 +451,4 @@ def _uniform(like: Tensor) -> Tensor:
 
 for _name, _method in vars(TensorMethods).items():
     if not _name.startswith("__"):
-        setattr(Tensor, _name, _method)
+        setattr(Tensor, _name, checked(_method, _name) if callable(_method) else _method)

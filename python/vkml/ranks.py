@@ -10,6 +10,7 @@ from typing import Any
 import vkml
 from vkml._results import ranked
 from vkml._vkml import Tensor
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = ["mode", "nanmedian", "nanquantile"]
 
@@ -142,3 +143,6 @@ def nanquantile(
             found = found.reshape((1,) * input.ndim)
         results.append(found)
     return results[0] if is_one else vkml.stack(results, 0)
+
+
+_check_arguments(globals(), __all__)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import vkml
 from vkml._vkml import Tensor
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = ["angle", "conj", "frexp", "is_complex", "is_signed", "isreal", "real"]
 
@@ -73,3 +74,6 @@ def frexp(input: Tensor) -> FrexpResult:
     guess = vkml.where(share >= 1, guess + 1, vkml.where(share < 0.5, guess - 1, guess))
     exponent = vkml.where(plain, guess, 0.0)
     return FrexpResult(vkml.ldexp(input, -exponent), exponent.to(vkml.int32))
+
+
+_check_arguments(globals(), __all__)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import vkml
 from vkml import FileError, Tensor
 from vkml.argument_errors import check_arguments as _check_arguments
+from vkml.paths import check_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -202,7 +203,7 @@ def _tensor(
 def _write(
     path: str | os.PathLike[str], entries: Mapping[str, _Entry], metadata: dict[str, str]
 ) -> None:
-    _check_path(path, "save")
+    check_path(path, "save")
     temporary = None
     try:
         destination = _destination(path)
@@ -224,16 +225,6 @@ def _write(
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
-
-
-def _check_path(path: object, operator: str) -> None:
-    if not isinstance(path, str) and not (
-        isinstance(path, os.PathLike) and isinstance(os.fspath(path), str)
-    ):
-        raise vkml.DTypeError(
-            f"[{operator}] the path is {path!r}, of type {type(path).__name__}. Pass a string or a "
-            f"pathlib.Path."
-        )
 
 
 def _destination(path: str | os.PathLike[str]) -> Path:
@@ -287,7 +278,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, dict[
     """The metadata and the entries of a file, both checked."""
     import safetensors
 
-    _check_path(path, "load")
+    check_path(path, "load")
     try:
         contents = Path(path).read_bytes()
         # Checks lengths, offsets, overlaps, types and coverage, everything but repeated names.

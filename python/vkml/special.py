@@ -42,6 +42,7 @@ from vkml._vkml import sinc as sinc
 from vkml._vkml import softmax as softmax
 from vkml._vkml import xlog1py as xlog1py
 from vkml._vkml import xlogy as xlogy
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = [
     "chebyshev_polynomial_t",
@@ -225,3 +226,6 @@ def zeta(input: Tensor, other: Tensor | float) -> Tensor:
         factor = factor * (s_safe + 2 * k + 1) * (s_safe + 2 * k + 2) / (end * end)
     pole = vkml.logical_or(vkml.logical_and(s == 1, q > 0), vkml.logical_and(q == 0, s >= 1))
     return vkml.where(valid, total, vkml.where(pole, math.inf, math.nan))
+
+
+_check_arguments(globals(), __all__)

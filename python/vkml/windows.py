@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import vkml
 from vkml._vkml import Tensor
 from vkml._vkml import dtype as DType
+from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = [
     "bartlett_window",
@@ -116,3 +117,6 @@ def kaiser_window(
     x = place * (2 / steps) - 1
     root = vkml.sqrt(vkml.clamp(1 - x * x, min=0.0))
     return vkml.i0(root * beta) / vkml.i0(vkml.full_like(place, beta))
+
+
+_check_arguments(globals(), __all__)

@@ -15,7 +15,7 @@ REPORT = """
 import vkml
 
 for make in (
-    lambda: vkml.ones(3, device="vulkan"),
+    lambda: vkml.ones(3, device="vulkan").realize(),
     lambda: vkml.set_default_device("vulkan"),
     lambda: vkml.tensor([1.0]).to("vulkan"),
 ):
@@ -127,4 +127,4 @@ def test_one_device_too_far_says_how_many_there_are(device):
     if device.type == "cpu":
         pytest.skip("there is one CPU, without a number")
     with pytest.raises(vkml.DeviceError, match=f"vulkan:200 is not here: {count} of its kind"):
-        vkml.ones(1, device="vulkan:200")
+        vkml.ones(1, device="vulkan:200").realize()

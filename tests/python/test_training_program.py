@@ -72,6 +72,80 @@ def test_default_settings_reach_88_percent(tmp_path):
     assert float(result.stdout.split()[-2]) >= 88.0
 
 
+# The program on the first images alone: arguments are their number, and the program's own.
+ON_FEW_IMAGES = """
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import train_fashion_mnist as program
+
+def load_part(folder):
+    data, count = load_all(folder), int(sys.argv[2])
+    return data._replace(
+        train_images=data.train_images[:count], train_labels=data.train_labels[:count]
+    )
+
+load_all, program.load_fashion_mnist = program.load_fashion_mnist, load_part
+sys.exit(program.main(sys.argv[3:]))
+"""
+
+
+def run_on(images, folder, device, *arguments):
+    """Trains for one epoch: (the bytes of the weights, the test accuracy in percent)."""
+    options = ["--device", device, "--epochs", 1, "--out", folder, *arguments]
+    result = subprocess.run(
+        [sys.executable, "-c", ON_FEW_IMAGES, *map(str, (PROGRAM.parent, images, *options))],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    (weights_file,) = folder.glob("fashion_mnist_*.safetensors")
+    return weights_file.read_bytes(), float(result.stdout.split()[-2])
+
+
+DEVICES = sorted({info.device.type for info in vkml.devices()})
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory):
+    """By device the results of two runs with one seed."""
+    return {
+        device: [
+            run_on(6400, tmp_path_factory.mktemp("run"), device, "--batch", 64, "--seed", 3)
+            for _ in range(2)
+        ]
+        for device in DEVICES
+    }
+
+
+@needs_data
+@pytest.mark.parametrize("device", DEVICES)
+def test_one_seed_gives_the_same_weights_bit_by_bit(repeated, device):
+    (first, _), (second, _) = repeated[device]
+    assert first == second
+
+
+@needs_data
+@pytest.mark.skipif("vulkan" not in DEVICES, reason="there is no Vulkan device")
+def test_cpu_and_vulkan_reach_the_same_accuracy(repeated):
+    (_, on_cpu), (_, on_vulkan) = repeated["cpu"][0], repeated["vulkan"][0]
+    assert abs(on_cpu - on_vulkan) <= 0.5
+
+
+@needs_data
+def test_another_seed_gives_other_weights(repeated, tmp_path):
+    other, _ = run_on(6400, tmp_path, "cpu", "--batch", 64, "--seed", 4)
+    assert other != repeated["cpu"][0][0]
+
+
+@needs_data
+def test_a_short_run_of_the_cnn_learns(tmp_path):
+    _, accuracy = run_on(12800, tmp_path, "cpu", "--model", "cnn", "--batch", 64)
+    assert accuracy >= 80.0
+
+
 @needs_data
 def test_interrupted_and_resumed_run_equals_an_uninterrupted_one(tmp_path):
     settings = ["--epochs", 2, "--batch", 500, "--seed", 7]

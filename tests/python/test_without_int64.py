@@ -50,7 +50,7 @@ vkml.set_default_device("vulkan")
 for dtype in (np.int64, np.float64):
     array = np.arange(24, dtype=dtype).reshape(2, 3, 4) * 5 - 2**40
     x = vkml.tensor(array)
-    views = [x, x.permute(2, 0, 1), x[1:, ::-2, 1:3], x[:1].broadcast_to(2, 3, 4), x[0, 0, 0]]
+    views = [x, x.permute(2, 0, 1), x[1:, ::-2, 1:3], x[:1].expand(2, 3, 4), x[0, 0, 0]]
     arrays = [
         array,
         array.transpose(2, 0, 1),

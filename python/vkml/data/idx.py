@@ -17,6 +17,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from vkml import FileError
+from vkml.paths import check_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,7 @@ def read_idx(
     Raises:
         FileError: If the file cannot be read, or is not what it should be.
     """
+    check_path(path, "read_idx")
     contents = _read(path, size)
     if sha256 is not None:
         found = hashlib.sha256(contents).hexdigest()

@@ -9,6 +9,9 @@
 In a notebook a drawing shows itself.
 """
 
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.graph.drawing import Drawing, draw
 
 __all__ = ["Drawing", "draw"]
+
+_check_arguments(globals(), __all__)

@@ -13,6 +13,7 @@ from typing import Any
 
 import vkml
 from vkml import Tensor, no_grad
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.nn import Module
 from vkml.nn.normalization import BatchNorm1d, BatchNorm2d
 from vkml.optim.lr_scheduler import LRScheduler
@@ -188,3 +189,6 @@ class SWALR(LRScheduler):
             began = (group["lr"] - before * group["swa_lr"]) / (1 - before)
             rates.append(now * group["swa_lr"] + (1 - now) * began)
         return rates
+
+
+_check_arguments(globals())

@@ -14,6 +14,7 @@ from typing import Any
 
 import vkml
 from vkml import Tensor, _vkml, enable_grad, no_grad
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.autograd.function import Context, Function
 from vkml.tracing import noted_draws, recording_only, repeated_draws
 from vkml.trees import flatten, unflatten
@@ -108,3 +109,6 @@ def checkpoint_sequential(
             run(number * size, (number + 1) * size), input, use_reentrant=use_reentrant
         )
     return run((segments - 1) * size, len(steps))(input)
+
+
+_check_arguments(globals())

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import vkml
 from vkml import Tensor
+from vkml.argument_errors import check_arguments as _check_arguments
 
 
 class PackedSequence(NamedTuple):
@@ -180,3 +181,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The tensors that `pack_sequence` was given."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+_check_arguments(globals())

@@ -1,5 +1,6 @@
 """Learning-rate schedules, by PyTorch's names and arguments."""
 
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.optim.lr_scheduler.base import LRScheduler
 from vkml.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from vkml.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
@@ -34,3 +35,5 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+_check_arguments(globals(), __all__)
