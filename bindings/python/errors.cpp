@@ -64,7 +64,8 @@ void bind_errors(nb::module_& m) {
   bindings() = {
       {"ShapeError", "Shapes, ranks, axes or extents that do not fit.", PyExc_ValueError,
        matches<ShapeError>},
-      {"DTypeError", "A dtype the operator does not take.", PyExc_TypeError, matches<DTypeError>},
+      {"DTypeError", "A dtype, or a type of argument, that the function does not take.",
+       PyExc_TypeError, matches<DTypeError>},
       {"DeviceError", "A device that is missing, lost, or different from its partner's.",
        PyExc_RuntimeError, matches<DeviceError>},
       {"IndexError", "An index outside its axis.", PyExc_IndexError, matches<IndexError>},
