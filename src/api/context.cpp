@@ -8,6 +8,7 @@
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
 #include "vkml/dispatch/executor.h"
+#include "vkml/dispatch/missing_device.h"
 #include "vkml/graph/value.h"
 
 namespace vkml {

@@ -7,6 +7,7 @@
 
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
+#include "vkml/dispatch/missing_device.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -37,11 +38,16 @@ Registry& registry() {
 
 }  // namespace
 
-void register_backend(DeviceKind kind, BackendFactory factory, int (*count)(),
-                      std::string (*why_none)()) {
+void register_backend(DeviceKind kind, BackendFactory factory, int (*count)()) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
-  r.entries[static_cast<std::size_t>(kind)] = {factory, count, why_none};
+  r.entries[static_cast<std::size_t>(kind)] = {factory, count};
+}
+
+void explain_missing(DeviceKind kind, std::string (*why)()) {
+  Registry& r = registry();
+  const std::scoped_lock lock(r.mutex);
+  r.entries[static_cast<std::size_t>(kind)].why_none = why;
 }
 
 int device_count(DeviceKind kind) {

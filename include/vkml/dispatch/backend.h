@@ -102,11 +102,7 @@ Backend& backend_for(Device device);
 
 /// Called once by each backend's folder, before first use (api/runtime.cpp does it for all).
 using BackendFactory = std::unique_ptr<Backend> (*)(int index);
-/// `why_none` says, when `count` is 0, why that is and what to do about it.
-void register_backend(DeviceKind kind, BackendFactory factory, int (*count)(),
-                      std::string (*why_none)() = nullptr);
-/// Why there is no device of a kind; empty where there is one.
-std::string why_no_device(DeviceKind kind);
+void register_backend(DeviceKind kind, BackendFactory factory, int (*count)());
 /// Devices whose backend has been made.
 std::vector<Device> devices_in_use();
 /// How many devices of a kind there are; 0 when the driver is missing.

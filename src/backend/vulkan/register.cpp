@@ -4,6 +4,7 @@
 #include "instance.h"
 #include "process_state.h"
 #include "vkml/dispatch/backend.h"
+#include "vkml/dispatch/missing_device.h"
 
 namespace vkml {
 
@@ -16,8 +17,10 @@ void register_vulkan_backend() {
       [] {
         if (!vulkan::vulkan_is_usable()) return 0;
         return static_cast<int>(vulkan::Instance::get().devices().size());
-      },
-      [] { return vulkan::why_unusable().value_or(vulkan::Instance::get().reason()); });
+      });
+  dispatch::explain_missing(DeviceKind::kVulkan, [] {
+    return vulkan::why_unusable().value_or(vulkan::Instance::get().reason());
+  });
 }
 
 }  // namespace vkml

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import vkml
 from vkml import Tensor, no_grad
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.nn.hooks import RemovableHandle
 from vkml.nn.module import Module
 from vkml.nn.parameter import Parameter
@@ -205,3 +206,6 @@ def remove_spectral_norm(module: ModuleT, name: str = "weight") -> ModuleT:
     del module._buffers[f"{name}_u"], module._buffers[f"{name}_v"]
     _given_back(module, hook, weight)
     return module
+
+
+_check_arguments(globals())
