@@ -1,5 +1,4 @@
-// A user's program: nothing but installed headers and vkml::vkml. The README prints what follows,
-// without the empty lines.
+// A user's program: nothing but installed headers and vkml::vkml. The README prints what follows.
 #include <cstdio>
 
 #include "vkml/api/vkml.h"

@@ -18,7 +18,7 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.parametrize("language", ["python", "cpp"])
 def test_each_example_has_ten_lines(language):
     (code,) = blocks(language)
-    assert len(code.splitlines()) == 10
+    assert sum(line != "" for line in code.splitlines()) == 10
 
 
 def test_the_python_example_learns():
@@ -31,6 +31,4 @@ def test_the_python_example_learns():
 
 def test_the_cpp_example_is_the_one_that_is_built_against_an_installed_vkml():
     (code,) = blocks("cpp")
-    program = (ROOT / "tests/package/main.cpp").read_text()
-    lines = [line for line in program.splitlines() if line and not line.startswith("//")]
-    assert code.splitlines() == lines
+    assert code in (ROOT / "tests/package/main.cpp").read_text()
