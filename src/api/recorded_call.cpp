@@ -338,6 +338,7 @@ class Summary {
   std::shared_ptr<Replay> make() {
     check_results();
     check_leaves();
+    look_at_what_stays();
     compute_what_stays();
     describe_sources();
     describe_gradients();
@@ -377,21 +378,34 @@ class Summary {
     return !captured.slot->is_view() && captured.slot->changes() != captured.changes;
   }
 
+  /// Once: other threads may change a captured tensor meanwhile.
+  void look_at_what_stays() {
+    for (const Tensor& result : results_) result_nodes_.push_back(result.value().node());
+    for (const Tensor& tensor : adopted_) adopted_nodes_.push_back(tensor.value().node());
+    // Showing a value may capture more.
+    const auto& slots = recorder_.slots();
+    const auto& gradients = recorder_.gradients();
+    while (changed_nodes_.size() < slots.size() || gradients_now_.size() < gradients.size()) {
+      if (changed_nodes_.size() < slots.size()) {
+        const CallRecorder::CapturedSlot captured = slots[changed_nodes_.size()];
+        changed_nodes_.push_back(has_changed(captured) ? captured.slot->node() : nullptr);
+      } else {
+        std::shared_ptr<Slot> now = gradients[gradients_now_.size()].gradient->current();
+        NodePtr node = now ? now->node() : nullptr;
+        gradients_now_.push_back({std::move(now), std::move(node)});
+      }
+    }
+  }
+
   void compute_what_stays() {
     std::vector<NodePtr> roots;
     const auto add = [&](const NodePtr& node) {
-      if (!node->is_computed()) roots.push_back(node);
+      if (node && !node->is_computed()) roots.push_back(node);
     };
-    for (const Tensor& result : results_) add(result.value().node());
-    for (const Tensor& tensor : adopted_) add(tensor.value().node());
-    // By index: showing a value may capture more.
-    for (std::size_t i = 0; i < recorder_.slots().size(); ++i) {
-      if (has_changed(recorder_.slots()[i])) add(recorder_.slots()[i].slot->node());
-    }
-    for (const CallRecorder::CapturedGradient& captured : recorder_.gradients()) {
-      const std::shared_ptr<Slot> now = captured.gradient->current();
-      if (now && now != captured.initial) add(now->node());
-    }
+    std::ranges::for_each(result_nodes_, add);
+    std::ranges::for_each(adopted_nodes_, add);
+    std::ranges::for_each(changed_nodes_, add);
+    for (const GradientNow& now : gradients_now_) add(now.node);
     if (!roots.empty()) dispatch::realize(roots, {.keep_for_backward = false});
   }
 
@@ -421,11 +435,11 @@ class Summary {
   }
 
   void describe_sources() {
-    for (const CallRecorder::CapturedSlot& captured : recorder_.slots()) {
+    for (std::size_t i = 0; i < recorder_.slots().size(); ++i) {
+      const CallRecorder::CapturedSlot& captured = recorder_.slots()[i];
       Source source{captured.source, signature_of(Value(captured.initial))};
-      if (has_changed(captured)) {
-        const NodePtr node = captured.slot->node();
-        source.final_value = add_value(node);
+      if (changed_nodes_[i]) {
+        source.final_value = add_value(changed_nodes_[i]);
         const FinalValue& value = replay_->values.back();
         source.stays_in_place = value.block == captured.block && value.offset == 0 &&
                                 value.shape == source.kind.shape &&
@@ -437,15 +451,15 @@ class Summary {
   }
 
   void describe_gradients() {
-    for (const CallRecorder::CapturedGradient& captured : recorder_.gradients()) {
+    for (std::size_t i = 0; i < recorder_.gradients().size(); ++i) {
+      const CallRecorder::CapturedGradient& captured = recorder_.gradients()[i];
+      const auto& [now, node] = gradients_now_[i];
       Gradient gradient;
       gradient.where = captured.source;
       gradient.reads = captured.reads;
       gradient.was_there = captured.initial != nullptr;
-      const std::shared_ptr<Slot> now = captured.gradient->current();
       gradient.changes = now != captured.initial || !captured.reads;
       if (gradient.changes && now) {
-        const NodePtr node = now->node();
         const auto seen = value_of_slot_.find(now.get());
         gradient.final_value = add_value(node);
         const FinalValue& value = replay_->values.back();
@@ -473,18 +487,17 @@ class Summary {
       const auto& slots = recorder_.slots();
       const auto captured = std::ranges::find(slots, slot, &CallRecorder::CapturedSlot::slot);
       if (captured != slots.end()) output.source = static_cast<int>(captured - slots.begin());
-      const auto& gradients = recorder_.gradients();
-      for (std::size_t k = 0; k < gradients.size(); ++k) {
-        if (gradients[k].gradient->current() == slot) output.gradient = static_cast<int>(k);
+      for (std::size_t k = 0; k < gradients_now_.size(); ++k) {
+        if (gradients_now_[k].slot == slot) output.gradient = static_cast<int>(k);
       }
       const bool is_found = output.same_as >= 0 || output.source >= 0 || output.gradient >= 0;
-      if (!is_found) output.value = add_value(slot->node());
+      if (!is_found) output.value = add_value(result_nodes_[i]);
       if (output.value >= 0) replay_->values.back().is_leaf = false;
       replay_->outputs.push_back(output);
     }
-    for (const Tensor& tensor : adopted_) {
-      replay_->adopted.push_back(tensor.slot());
-      replay_->adopted_values.push_back(add_value(tensor.slot()->node()));
+    for (std::size_t i = 0; i < adopted_.size(); ++i) {
+      replay_->adopted.push_back(adopted_[i].slot());
+      replay_->adopted_values.push_back(add_value(adopted_nodes_[i]));
     }
   }
 
@@ -534,6 +547,14 @@ class Summary {
   std::span<const Tensor> results_;
   std::span<const Tensor> adopted_;
   std::shared_ptr<Replay> replay_ = std::make_shared<Replay>();
+  // What results, adopted tensors and captured gradients show in the end, and captured tensors that
+  // changed (null: those that did not).
+  struct GradientNow {
+    std::shared_ptr<Slot> slot;
+    NodePtr node;
+  };
+  std::vector<NodePtr> result_nodes_, adopted_nodes_, changed_nodes_;
+  std::vector<GradientNow> gradients_now_;
   std::vector<BlockId> kept_;
   std::vector<BlockId> renewed_;
   std::map<const Slot*, int> value_of_slot_;
