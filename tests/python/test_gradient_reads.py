@@ -47,7 +47,9 @@ def reads_in_cases() -> dict[str, list[tuple[set, set]]]:
 def test_rules_declare_what_they_read() -> None:
     """Some case reads everything that is declared, and no case anything else."""
     found = reads_in_cases()
-    assert {"matmul", "gather", "scatter_amax", "linear_recurrence", "softmax", "svd"} <= set(found)
+    assert {"matmul", "gather", "scatter_reduce", "linear_recurrence", "softmax", "svd"} <= set(
+        found
+    )
     for name, reads in found.items():
         assert [read for declared, read in reads if not read <= declared] == [], name
         assert set().union(*(read for _, read in reads)) == set().union(
@@ -67,7 +69,7 @@ def test_a_later_backward_pass_does_not_run_an_operator_again(device: object) ->
         vkml.set_coverage(True)
         try:
             step()
-            return vkml.coverage()[str(device)].get("scatter_amax", 0)
+            return vkml.coverage()[str(device)].get("scatter_reduce", 0)
         finally:
             vkml.set_coverage(False)
 
