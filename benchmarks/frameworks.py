@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,9 +31,6 @@ class Framework(Protocol):
     def recorded(self, function: Callable[[], Any]) -> Callable[[], Any]:
         """The function, replayed without Python where the framework can."""
 
-    def autocast(self, dtype: str | None) -> AbstractContextManager[Any]:
-        """Products in `dtype` within; None changes nothing."""
-
     def synchronize(self) -> None:
         """Wait for the device."""
 
@@ -42,7 +38,23 @@ class Framework(Protocol):
         """Version and device, for the report."""
 
 
-class Vkml:
+class _SharedApi:
+    """What vkML and PyTorch spell alike."""
+
+    lib: Any
+    device: str
+
+    def array(
+        self, value: np.ndarray, requires_grad: bool = False, dtype: str | None = None
+    ) -> Any:
+        kind = getattr(self.lib, dtype) if dtype else None
+        return self.lib.tensor(value, dtype=kind, device=self.device, requires_grad=requires_grad)
+
+    def to_device(self, module: Any) -> Any:
+        return module.to(self.device)
+
+
+class Vkml(_SharedApi):
     """vkML on `cpu` or `vulkan`."""
 
     def __init__(self, device: str) -> None:
@@ -51,26 +63,9 @@ class Vkml:
         importlib.import_module("vkml.optim")
         self.device = device
 
-    def array(
-        self, value: np.ndarray, requires_grad: bool = False, dtype: str | None = None
-    ) -> Any:
-        kind = getattr(self.lib, dtype) if dtype else None
-        return self.lib.tensor(value, dtype=kind, device=self.device, requires_grad=requires_grad)
-
     def to_host(self, tensor: Any) -> np.ndarray:
         values: np.ndarray = tensor.numpy()
         return values
-
-    def autocast(self, dtype: str | None) -> AbstractContextManager[Any]:
-        if dtype is None:
-            return nullcontext()
-        context: AbstractContextManager[Any] = self.lib.autocast(
-            self.device, dtype=getattr(self.lib, dtype)
-        )
-        return context
-
-    def to_device(self, module: Any) -> Any:
-        return module.to(self.device)
 
     def run(self, *tensors: Any) -> None:
         for tensor in tensors:
@@ -87,7 +82,7 @@ class Vkml:
         return f"vkML {self.lib.__version__} on {self.device}"
 
 
-class Torch:
+class Torch(_SharedApi):
     """PyTorch, eager. Its device for Vulkan's is CUDA where there is one, else the CPU."""
 
     def __init__(self, device: str) -> None:
@@ -96,26 +91,9 @@ class Torch:
         # float32 means float32 in convolutions, as it does in PyTorch's matrix products.
         self.lib.backends.cudnn.allow_tf32 = False
 
-    def array(
-        self, value: np.ndarray, requires_grad: bool = False, dtype: str | None = None
-    ) -> Any:
-        kind = getattr(self.lib, dtype) if dtype else None
-        return self.lib.tensor(value, dtype=kind, device=self.device, requires_grad=requires_grad)
-
     def to_host(self, tensor: Any) -> np.ndarray:
         values: np.ndarray = tensor.cpu().numpy()
         return values
-
-    def autocast(self, dtype: str | None) -> AbstractContextManager[Any]:
-        if dtype is None:
-            return nullcontext()
-        context: AbstractContextManager[Any] = self.lib.autocast(
-            self.device, dtype=getattr(self.lib, dtype)
-        )
-        return context
-
-    def to_device(self, module: Any) -> Any:
-        return module.to(self.device)
 
     def run(self, *tensors: Any) -> None:
         """PyTorch has started them already."""

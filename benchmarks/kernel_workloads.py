@@ -6,6 +6,8 @@ Each function receives a framework, prepares fixed data on its device, and retur
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,16 @@ def normal(*extents: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(extents, dtype=np.float32)
 
 
-def record(count: int, framework: Framework) -> Call:
-    """`x = x + y` on one element; nothing reads the result."""
+class Run(Enum):
+    """When recorded operators run."""
+
+    NEVER = 0
+    AT_THE_END = 1
+    ONE_BY_ONE = 2
+
+
+def adds(count: int, when: Run, framework: Framework) -> Call:
+    """`x = x + y` on one element, so often."""
     start, y = framework.array(normal(1)), framework.array(normal(1, seed=1))
     framework.run(start, y)
 
@@ -29,33 +39,9 @@ def record(count: int, framework: Framework) -> Call:
         x = start
         for _ in range(count):
             x = x + y
-
-    return call
-
-
-def record_and_run(count: int, framework: Framework) -> Call:
-    """`x = x + y` on one element, recorded `count` times and then run."""
-    start, y = framework.array(normal(1)), framework.array(normal(1, seed=1))
-    framework.run(start, y)
-
-    def call() -> None:
-        x = start
-        for _ in range(count):
-            x = x + y
-        framework.run(x)
-
-    return call
-
-
-def run_one_by_one(count: int, framework: Framework) -> Call:
-    """`x = x + y` on one element, run after each."""
-    start, y = framework.array(normal(1)), framework.array(normal(1, seed=1))
-    framework.run(start, y)
-
-    def call() -> None:
-        x = start
-        for _ in range(count):
-            x = x + y
+            if when is Run.ONE_BY_ONE:
+                framework.run(x)
+        if when is Run.AT_THE_END:
             framework.run(x)
 
     return call
@@ -136,18 +122,36 @@ def layer_norm(rows: int, backward: bool, framework: Framework) -> Call:
     return with_gradients(apply, leaves, framework.array(normal(rows, rows, seed=3)), framework)
 
 
-def matmul(m: int, n: int, k: int, dtype: str, layout: str, framework: Framework) -> Call:
+@dataclass(frozen=True)
+class Product:
     """The product of an (m, k) and a (k, n) matrix.
 
     `layout` holds one letter an operand: "N" as it lies, "T" the transpose of what lies there.
     """
+
+    m: int
+    n: int
+    k: int
+    layout: str = "NN"
+
+    @property
+    def name(self) -> str:
+        """512, or 8192x768x3072 NN."""
+        if self.m == self.n == self.k and self.layout == "NN":
+            return str(self.m)
+        return f"{self.m}x{self.n}x{self.k} {self.layout}"
+
+
+def matmul(size: Product, dtype: str, framework: Framework) -> Call:
+    """One such product."""
 
     def operand(rows: int, columns: int, letter: str, seed: int) -> Any:
         extents = (columns, rows) if letter == "T" else (rows, columns)
         lying = framework.array(normal(*extents, seed=seed), dtype=dtype)
         return lying.mT if letter == "T" else lying
 
-    a, b = operand(m, k, layout[0], 0), operand(k, n, layout[1], 1)
+    a = operand(size.m, size.k, size.layout[0], 0)
+    b = operand(size.k, size.n, size.layout[1], 1)
     return lambda: framework.run(a @ b)
 
 
@@ -167,29 +171,40 @@ def linear_gelu(size: int, dtype: str, framework: Framework) -> Call:
     return lambda: framework.run(functional.gelu(functional.linear(x, weight, bias)))
 
 
-def convolution(
-    batch: int,
-    channels: int,
-    size: int,
-    kernel: int,
-    groups: int,
-    dtype: str,
-    backward: bool,
-    framework: Framework,
-) -> Call:
-    """conv2d with as many output as input channels, stride 1, same size; both gradients."""
+@dataclass(frozen=True)
+class Convolution:
+    """A 2-D convolution with as many output as input channels that keeps the image's size."""
+
+    batch: int
+    channels: int
+    size: int
+    kernel: int
+    groups: int = 1
+    dtype: str = "float32"
+    backward: bool = False
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions of a call."""
+        taps = self.kernel**2 * self.channels // self.groups
+        forward = 2.0 * self.batch * self.channels * self.size**2 * taps
+        return forward * (3 if self.backward else 1)
+
+
+def convolution(one: Convolution, framework: Framework) -> Call:
+    """One such convolution, and both gradients where they are asked for."""
     apply_2d = framework.lib.nn.functional.conv2d
-    x = framework.array(normal(batch, channels, size, size), backward, dtype)
-    weight = framework.array(
-        normal(channels, channels // groups, kernel, kernel, seed=1), backward, dtype
-    )
+    image = (one.batch, one.channels, one.size, one.size)
+    filters = (one.channels, one.channels // one.groups, one.kernel, one.kernel)
+    x = framework.array(normal(*image), one.backward, one.dtype)
+    weight = framework.array(normal(*filters, seed=1), one.backward, one.dtype)
 
     def apply(x: Any, weight: Any) -> Any:
-        return apply_2d(x, weight, padding=kernel // 2, groups=groups)
+        return apply_2d(x, weight, padding=one.kernel // 2, groups=one.groups)
 
-    if not backward:
+    if not one.backward:
         return lambda: framework.run(apply(x, weight))
-    gradient = framework.array(normal(batch, channels, size, size, seed=2), dtype=dtype)
+    gradient = framework.array(normal(*image, seed=2), dtype=one.dtype)
     return with_gradients(apply, [x, weight], gradient, framework)
 
 

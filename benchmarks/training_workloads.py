@@ -6,7 +6,7 @@ step. The models are written against the API that vkML and PyTorch share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ def training_step(
     inputs: np.ndarray,
     classes: int,
     recorded: bool = False,
-    autocast: str | None = None,
 ) -> Call:
     """One step on fixed data; the classes of the labels are drawn.
 
@@ -36,8 +35,7 @@ def training_step(
 
     def step() -> Any:
         optimizer.zero_grad()
-        with framework.autocast(autocast):
-            loss = cross_entropy(model(x).reshape(-1, classes), y)
+        loss = cross_entropy(model(x).reshape(-1, classes), y)
         loss.backward()
         optimizer.step()
         return loss
@@ -111,16 +109,11 @@ class Gpt:
     length: int
     batch: int
     optimizer: str
-    autocast: str | None = None
 
     @property
     def tokens(self) -> int:
         """How many tokens a step trains on."""
         return self.batch * self.length
-
-    def with_autocast(self, dtype: str) -> Gpt:
-        """The same model, whose products are in `dtype` and whose parameters stay in f32."""
-        return replace(self, autocast=dtype)
 
 
 CHAR_GPT = Gpt(4, 128, 4, 65, 64, 8, "Adam")
@@ -165,6 +158,4 @@ def gpt(size: Gpt, recorded: bool, framework: Framework) -> Call:
     model = framework.to_device(Model())
     optimizer = optimizer_for(framework, size.optimizer, model)
     tokens = np.random.default_rng(0).integers(0, size.vocabulary, (size.batch, size.length))
-    return training_step(
-        framework, model, optimizer, tokens, size.vocabulary, recorded, size.autocast
-    )
+    return training_step(framework, model, optimizer, tokens, size.vocabulary, recorded)

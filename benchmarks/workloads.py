@@ -14,6 +14,7 @@ from functools import partial
 import kernel_workloads as kernels
 import training_workloads as training
 from frameworks import Framework
+from kernel_workloads import Convolution, Product, Run
 
 Make = Callable[[Framework], Callable[[], None]]
 
@@ -37,51 +38,9 @@ class Workload:
         return seconds / self.work * TIMES[self.unit]
 
 
-@dataclass(frozen=True)
-class Product:
-    """A matrix product (m, k) by (k, n)."""
-
-    m: int
-    n: int
-    k: int
-    layout: str = "NN"
-
-    @property
-    def name(self) -> str:
-        if self.m == self.n == self.k and self.layout == "NN":
-            return str(self.m)
-        return f"{self.m}x{self.n}x{self.k} {self.layout}"
-
-
 def squares(*sizes: int) -> tuple[Product, ...]:
     """Square products."""
     return tuple(Product(size, size, size) for size in sizes)
-
-
-@dataclass(frozen=True)
-class Convolution:
-    """A convolution with as many output as input channels that keeps the image's size."""
-
-    batch: int
-    channels: int
-    size: int
-    kernel: int
-    groups: int = 1
-    dtype: str = "float32"
-    backward: bool = False
-
-    @property
-    def name(self) -> str:
-        kind = f"{self.kernel}x{self.kernel}" + (", depthwise" if self.groups > 1 else "")
-        shape = f"{self.batch}x{self.channels}x{self.size}x{self.size}"
-        ending = ", with backward" if self.backward else ""
-        return f"conv2d {SHORT_DTYPES[self.dtype]} {kind}, {shape}{ending}"
-
-    @property
-    def operations(self) -> float:
-        taps = self.kernel**2 * self.channels // self.groups
-        forward = 2.0 * self.batch * self.channels * self.size**2 * taps
-        return forward * (3 if self.backward else 1)
 
 
 SHORT_DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
@@ -165,10 +124,7 @@ GPU = Sizes(
     adamw=(100, 920_000),
     cnn_batch=256,
     lstm=(512, 128, 32),
-    gpt={
-        "GPT-2 small f32": training.GPT2_SMALL,
-        "GPT-2 small bf16": training.GPT2_SMALL.with_autocast("bfloat16"),
-    },
+    gpt={"GPT-2 small f32": training.GPT2_SMALL},
 )
 # A software Vulkan driver is a target for correctness; the sizes keep a run of it short.
 SOFTWARE = Sizes(
@@ -216,11 +172,12 @@ def short(count: int) -> str:
 
 def overheads() -> Iterator[Workload]:
     """What recording and running cost where there is next to nothing to compute."""
-    yield Workload("record one add, nothing run", partial(kernels.record, 1000), "ns", 1000)
-    yield Workload(
-        "overhead, 1000 adds run at once", partial(kernels.record_and_run, 1000), "us", 1000
-    )
-    yield Workload("overhead, adds run one by one", partial(kernels.run_one_by_one, 100), "us", 100)
+    for name, count, when, unit in (
+        ("record one add, nothing run", 1000, Run.NEVER, "ns"),
+        ("overhead, 1000 adds run at once", 1000, Run.AT_THE_END, "us"),
+        ("overhead, adds run one by one", 100, Run.ONE_BY_ONE, "us"),
+    ):
+        yield Workload(name, partial(kernels.adds, count, when), unit, count)
 
 
 def memory_bound(sizes: Sizes) -> Iterator[Workload]:
@@ -271,7 +228,7 @@ def compute_bound(sizes: Sizes) -> Iterator[Workload]:
         for product in products:
             yield Workload(
                 f"matmul {SHORT_DTYPES[dtype]} {product.name}",
-                partial(kernels.matmul, product.m, product.n, product.k, dtype, product.layout),
+                partial(kernels.matmul, product, dtype),
                 "GFLOP/s",
                 2 * product.m * product.n * product.k,
             )
@@ -290,17 +247,15 @@ def compute_bound(sizes: Sizes) -> Iterator[Workload]:
             2 * size**3,
         )
     for one in sizes.convolutions:
-        make = partial(
-            kernels.convolution,
-            one.batch,
-            one.channels,
-            one.size,
-            one.kernel,
-            one.groups,
-            one.dtype,
-            one.backward,
+        kind = f"{one.kernel}x{one.kernel}" + (", depthwise" if one.groups > 1 else "")
+        shape = f"{one.batch}x{one.channels}x{one.size}x{one.size}"
+        yield Workload(
+            f"conv2d {SHORT_DTYPES[one.dtype]} {kind}, {shape}"
+            + (", with backward" if one.backward else ""),
+            partial(kernels.convolution, one),
+            "GFLOP/s",
+            one.operations,
         )
-        yield Workload(one.name, make, "GFLOP/s", one.operations)
     extents, dtype = sizes.attention
     batch, heads, length, width = extents
     forward = 4 * batch * heads * length**2 * width

@@ -16,7 +16,7 @@ struct Access {
   bool writes = false;
 };
 
-/// The status word: written by compare-exchange, so that writers need no order among themselves.
+/// The status: whoever sets the bit of a check writes what it met, so that writers need no order.
 inline constexpr int kStatusMemory = -1;
 
 class HazardTracker {

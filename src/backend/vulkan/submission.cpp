@@ -12,7 +12,7 @@ namespace {
 
 /// What a check that failed has met.
 std::string read_failure(const StatusReport& report, std::uint32_t check) {
-  const volatile std::uint32_t* words = report.words + 1 + check * kWordsPerCheck;
+  const volatile std::uint32_t* words = report.words + 1 + std::size_t{check} * kWordsPerCheck;
   const std::uint32_t site_number = words[0];
   const std::uint64_t high = words[2];
   const auto index = static_cast<std::int64_t>(high << 32 | words[1]);
