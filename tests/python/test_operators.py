@@ -19,7 +19,7 @@ from structural_cases import CASES, Case
 ELSEWHERE = {
     "test_activations.py": {"prelu"},
     "test_dlpack.py": {"from_dlpack"},
-    "test_jit.py": {"is_recording"},
+    "test_jit_errors.py": {"is_recording"},
     "test_missing_devices.py": {"missing_devices"},
     "test_two_devices.py": {"realize_by_device"},
     "test_array_api.py": {"promote_types", "result_type"},
