@@ -191,9 +191,8 @@ void bind_graph(nb::module_& m) {
                                "A record of calls, in the order they were made.")
       .def(
           "__init__",
-          [](ComputationGraph* self, std::shared_ptr<OpRegistry> registry) {
-            new (self)
-                ComputationGraph(registry ? std::move(registry) : autograd::default_registry());
+          [](ComputationGraph* self, const std::shared_ptr<OpRegistry>& registry) {
+            new (self) ComputationGraph(registry ? registry : autograd::default_registry());
           },
           nb::arg("registry") = nb::none(),
           "An empty record that finds operators in `registry`, by default vkML's own.")
@@ -212,6 +211,7 @@ void bind_graph(nb::module_& m) {
           "apply",
           [](ComputationGraph& self, const std::string& op_name, const nb::args& inputs,
              const nb::kwargs& parameters) {
+            // NOLINTNEXTLINE(readability-container-size-empty): nanobind 2.0 has no empty().
             if (parameters.size() > 0) {
               return apply_with_parameters(self, op_name, inputs, parameters);
             }
@@ -232,7 +232,7 @@ void bind_graph(nb::module_& m) {
           nb::arg("tensor"), "The position of the node that made a tensor, or -1.")
       .def(
           "backward",
-          [](ComputationGraph& self, const Tensor& output, std::optional<Tensor> gradient,
+          [](ComputationGraph& self, const Tensor& output, const std::optional<Tensor>& gradient,
              bool create_graph) {
             const nb::gil_scoped_release release;
             backward(self, output, gradient.value_or(Tensor()), create_graph);

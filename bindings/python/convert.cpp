@@ -146,7 +146,7 @@ IndexPart index_part(const char* op, nb::handle object) {
                      "] takes integers, slices, None, ... and integer tensors, not " +
                      described(object));
   }
-  return *bound_from(object);
+  return bound_from(object).value();
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ class ReplayTable {
     // Held while it runs: Python code of a finalizer may change the table.
     std::vector<Tensor> tensors;
     std::vector<Number> numbers;
+    // NOLINTNEXTLINE(modernize-loop-convert): Python code that runs here may add or drop entries.
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const std::shared_ptr<Entry> entry = entries_[i];
       tensors.clear();
@@ -178,7 +179,7 @@ int clear_table(PyObject* self) {
   return 0;
 }
 
-PyType_Slot kTableSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_table)},
+PyType_Slot table_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_table)},
                              {Py_tp_clear, reinterpret_cast<void*>(&clear_table)},
                              {0, nullptr}};
 
@@ -225,7 +226,7 @@ void bind_jit(nb::module_& m) {
         self.recording.reset();
       });
 
-  nb::class_<ReplayTable>(m, "_ReplayTable", nb::type_slots(kTableSlots))
+  nb::class_<ReplayTable>(m, "_ReplayTable", nb::type_slots(table_slots))
       .def(nb::init<>())
       .def("replay", &ReplayTable::replay)
       .def("reason", &ReplayTable::reason)
@@ -234,7 +235,7 @@ void bind_jit(nb::module_& m) {
       .def(
           "add",
           [](ReplayTable& self, const Signature& signature, std::shared_ptr<Guards> guards,
-             std::shared_ptr<NumberProgram> numbers, Recorder& recorder, nb::object result,
+             std::shared_ptr<NumberProgram> numbers, Recorder& recorder, const nb::object& result,
              const std::vector<Tensor>& adopted, const std::vector<Tensor>& captured,
              const nb::tuple& args, const nb::dict& kwargs) {
             return self.add(signature, std::move(guards), std::move(numbers), *recorder.recording,

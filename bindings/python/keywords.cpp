@@ -71,7 +71,7 @@ Tensor logit_within(nb::handle input, double eps) {
 
 /// The dtype's own limit where an end is None; integers have no infinity to replace.
 Tensor replace_nonfinite(nb::handle input, nb::handle nan, nb::handle posinf, nb::handle neginf) {
-  const Tensor x = operand_from(input, "nan_to_num");
+  Tensor x = operand_from(input, "nan_to_num");
   if (!is_floating(x.dtype())) return x;
   const double limit = largest_number(x.dtype());
   return nan_to_num(x, operand_from(nan, "nan_to_num"),

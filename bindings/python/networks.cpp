@@ -17,8 +17,8 @@ Reduction reduction_from(const std::string& name) {
 void bind_networks(nb::module_& m) {
   m.def(
       "conv2d",
-      [](const Tensor& input, const Tensor& weight, std::optional<Tensor> bias, nb::handle stride,
-         nb::handle padding, nb::handle dilation, std::int64_t groups) {
+      [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+         nb::handle stride, nb::handle padding, nb::handle dilation, std::int64_t groups) {
         return conv2d(input, weight, bias.value_or(Tensor()), pair_from("conv2d", "stride", stride),
                       pair_from("conv2d", "padding", padding),
                       pair_from("conv2d", "dilation", dilation), groups);
@@ -56,8 +56,9 @@ void bind_networks(nb::module_& m) {
       "max_pool2d with the positions row * width + column of the (first) largest, as int32.");
   m.def(
       "conv_transpose2d",
-      [](const Tensor& input, const Tensor& weight, std::optional<Tensor> bias, nb::handle stride,
-         nb::handle padding, nb::handle output_padding, std::int64_t groups, nb::handle dilation) {
+      [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+         nb::handle stride, nb::handle padding, nb::handle output_padding, std::int64_t groups,
+         nb::handle dilation) {
         const char* op = "conv_transpose2d";
         return conv_transpose2d(input, weight, bias.value_or(Tensor()),
                                 pair_from(op, "stride", stride), pair_from(op, "padding", padding),
@@ -113,8 +114,8 @@ void bind_networks(nb::module_& m) {
         "Zeroes elements with probability p and scales the others by 1 / (1 - p).");
   m.def(
       "layer_norm",
-      [](const Tensor& input, nb::handle normalized_shape, std::optional<Tensor> weight,
-         std::optional<Tensor> bias, double eps) {
+      [](const Tensor& input, nb::handle normalized_shape, const std::optional<Tensor>& weight,
+         const std::optional<Tensor>& bias, double eps) {
         return layer_norm(input, extents_from("layer_norm", normalized_shape),
                           weight.value_or(Tensor()), bias.value_or(Tensor()), eps);
       },

@@ -205,7 +205,7 @@ void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
       "The bucket of each element between ascending boundaries; int32.");
   def_both(
       m, tensor, "bincount",
-      [](const Tensor& x, std::optional<Tensor> weights, std::int64_t minlength) {
+      [](const Tensor& x, const std::optional<Tensor>& weights, std::int64_t minlength) {
         return bincount(x, weights.value_or(Tensor()), minlength);
       },
       nb::arg("weights") = nb::none(), nb::arg("minlength") = 0,
@@ -228,7 +228,7 @@ void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
       "Counts in equal bins between min and max, or between the extremes when both are equal.");
   m.def(
       "histogram",
-      [](const Tensor& x, nb::handle bins, nb::handle range, std::optional<Tensor> weight,
+      [](const Tensor& x, nb::handle bins, nb::handle range, const std::optional<Tensor>& weight,
          bool density) {
         Tensor edges;
         if (nb::isinstance<Tensor>(bins)) {

@@ -124,7 +124,7 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
                         bool keepdims) {
           const Extents axes = axes_from(name, dim, axis);
           const Tensor is_number = logical_not(isnan(x));
-          const Tensor total = sum(where(is_number, x, Tensor(0)), axes, keepdim || keepdims);
+          Tensor total = sum(where(is_number, x, Tensor(0)), axes, keepdim || keepdims);
           if (!is_mean) return total;
           return total / to(count_nonzero(is_number, axes, keepdim || keepdims), total.dtype());
         },

@@ -9,7 +9,7 @@
 
 #ifdef Py_LIMITED_API
 // Exported by every CPython, and declared only outside the limited API.
-extern "C" int PyGILState_Check(void);
+extern "C" int PyGILState_Check(void);  // NOLINT(readability-identifier-naming)
 #endif
 
 namespace vkml::python {

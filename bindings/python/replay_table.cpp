@@ -132,7 +132,9 @@ bool Signature::match(nb::handle object, std::size_t& next, std::vector<Tensor>&
     case Kind::kDict: {
       if (!PyDict_CheckExact(p) || PyDict_Size(p) != token.size) return false;
       for (const auto [key, value] : nb::borrow<nb::dict>(object)) {
-        if (!same_value(tokens_[next++].value, key) || !match(value, next, tensors)) return false;
+        const nb::object& expected = tokens_[next].value;
+        ++next;
+        if (!same_value(expected, key) || !match(value, next, tensors)) return false;
       }
       return true;
     }
@@ -182,7 +184,7 @@ std::string Signature::difference(const Signature& other) const {
     const std::string is = describe(b);
     const bool differ = a.kind != b.kind || was != is ||
                         (a.kind == Kind::kObject && a.value.ptr() != b.value.ptr());
-    if (differ) return "an argument is " + is + ", was " + was;
+    if (differ) return std::string("an argument is ").append(is).append(", was ").append(was);
     if (a.kind == Kind::kTensor && !(a.tensor == b.tensor)) return "strides of an argument changed";
   }
   return "the arguments changed";

@@ -70,7 +70,7 @@ Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const
       base = where(met, least_of(x.dtype(), kind == ScatterKind::kMax), x);
     }
   }
-  const Tensor combined = scatter(base, dim, index, part, kind, kName);
+  Tensor combined = scatter(base, dim, index, part, kind, kName);
   if (reduce != "mean") return combined;
   const Tensor total = include_self ? hits + Tensor(1) : maximum(hits, Tensor(1));
   if (is_floating(x.dtype())) return combined / to(total, x.dtype());

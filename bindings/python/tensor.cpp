@@ -213,13 +213,13 @@ void bind_tensor(nb::module_& m) {
             if (!gradient.is_defined()) return std::nullopt;
             return gradient;
           },
-          [](Tensor& t, std::optional<Tensor> gradient) {
+          [](Tensor& t, const std::optional<Tensor>& gradient) {
             t.set_grad(gradient.value_or(Tensor()));
           },
           nb::arg("gradient").none(), "The collected gradient, or None.")
       .def(
           "backward",
-          [](const Tensor& t, std::optional<Tensor> gradient, bool retain_graph,
+          [](const Tensor& t, const std::optional<Tensor>& gradient, bool retain_graph,
              bool create_graph) {
             const nb::gil_scoped_release release;
             t.backward(gradient.value_or(Tensor()), retain_graph, create_graph);
@@ -251,7 +251,7 @@ void bind_tensor(nb::module_& m) {
       nb::arg("tensors"), "Computes several tensors, those of each device as one graph.");
   m.def(
       "grad",
-      [](const Tensor& outputs, nb::handle inputs, std::optional<Tensor> grad_outputs,
+      [](const Tensor& outputs, nb::handle inputs, const std::optional<Tensor>& grad_outputs,
          bool retain_graph, bool create_graph) {
         std::vector<Tensor> wanted;
         if (nb::isinstance<Tensor>(inputs)) {

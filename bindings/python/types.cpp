@@ -87,6 +87,7 @@ void bind_types(nb::module_& m) {
   m.def(
       "result_type",
       [](const nb::args& arrays_and_dtypes) {
+        // NOLINTNEXTLINE(readability-container-size-empty): nanobind 2.0 has no empty().
         if (arrays_and_dtypes.size() == 0) throw ArgumentError("[result_type] needs an operand");
         Promotion promotion;
         for (const nb::handle given : arrays_and_dtypes) add_to(promotion, given);

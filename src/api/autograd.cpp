@@ -1,6 +1,7 @@
 // backward() and gradients() on tensors: the graph's backward pass, then one submission.
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "pending_assignments.h"
@@ -32,8 +33,7 @@ class GradientRollback {
     before_.emplace_back(leaf, leaf->current());
   }
   void undo() {
-    for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry)
-      entry->first->set(entry->second);
+    for (const auto& [gradient, slot] : std::views::reverse(before_)) gradient->set(slot);
   }
 
  private:

@@ -68,7 +68,7 @@ class CallRecorder {
   const std::vector<CapturedGradient>& gradients() const { return gradients_; }
   dispatch::Recording& recording() { return recording_; }
   /// How many random numbers the function drew.
-  std::uint64_t draws() const { return draws_->count(); }
+  std::uint64_t draws() const { return draws_.value().count(); }
   /// Computes nothing more; undoes what the function did. Recording is over.
   void restore();
 

@@ -65,7 +65,7 @@ CallRecording::~CallRecording() = default;
 std::shared_ptr<RecordedCall> CallRecording::finish(std::span<const Tensor> results,
                                                     std::span<const Tensor> adopted) {
   std::optional<CallRecorder>& recorder = implementation_->recorder();
-  auto call = make_recorded_call(*recorder, results, adopted);
+  auto call = make_recorded_call(recorder.value(), results, adopted);
   recorder.reset();
   return call;
 }

@@ -73,7 +73,7 @@ Value value_from(const std::vector<double>& numbers, const Extents& extents, DTy
   return graph::cast(wide.value(), dtype);
 }
 
-Value mT(const Value& x) { return graph::transpose(x, -1, -2); }
+Value transposed(const Value& x) { return graph::transpose(x, -1, -2); }
 Value product(const Value& a, const Value& b) { return graph::matmul(a, b); }
 
 /// Rows of a packed value as matrices of a shape, with the batch of `like` in front.
@@ -110,14 +110,14 @@ Value inverse_differences(const Value& values) {
 // --- rules; source 0 is the value, source 1 the operand
 
 void inverse_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
-  const Value y = mT(output);
+  const Value y = transposed(output);
   gradients[1] = -product(product(y, gradient), y);
 }
 constexpr graph::OpInfo kInverse{"inv", graph::Family::kCustom, 0, &inverse_rule, {.output = true}};
 
 void determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(1));
-  const Value adjoint = mT(inverse(Tensor(a)).value());
+  const Value adjoint = transposed(inverse(Tensor(a)).value());
   const Value scale = gradient * output;
   gradients[1] = graph::unsqueeze(graph::unsqueeze(scale, -1), -1) * adjoint;
 }
@@ -126,7 +126,7 @@ constexpr graph::OpInfo kDeterminant{
 
 void log_determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(1));
-  const Value adjoint = mT(inverse(Tensor(a)).value());
+  const Value adjoint = transposed(inverse(Tensor(a)).value());
   gradients[1] = graph::unsqueeze(graph::unsqueeze(gradient, -1), -1) * adjoint;
 }
 constexpr graph::OpInfo kLogDeterminant{
@@ -134,8 +134,8 @@ constexpr graph::OpInfo kLogDeterminant{
 
 void solve_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(1));
-  const Value b = solve(Tensor(mT(a)), Tensor(gradient)).value();
-  gradients[1] = -product(b, mT(output));
+  const Value b = solve(Tensor(transposed(a)), Tensor(gradient)).value();
+  gradients[1] = -product(b, transposed(output));
   gradients[2] = b;
 }
 constexpr graph::OpInfo kSolve{
@@ -146,9 +146,9 @@ void solve_triangular_rule(const Value& output, const Value& gradient, std::span
   const Value t(output->source(1));
   const bool upper = output->attributes()[0] != 0;
   const bool unit = output->attributes()[1] != 0;
-  const Value b = solve_triangular(Tensor(mT(t)), Tensor(gradient), !upper, unit).value();
-  const std::int64_t offset = (unit ? 1 : 0) * (upper ? 1 : -1);
-  gradients[1] = graph::triangle(-product(b, mT(output)), offset, upper);
+  const Value b = solve_triangular(Tensor(transposed(t)), Tensor(gradient), !upper, unit).value();
+  const std::int64_t offset = !unit ? 0 : upper ? 1 : -1;
+  gradients[1] = graph::triangle(-product(b, transposed(output)), offset, upper);
   gradients[2] = b;
 }
 constexpr graph::OpInfo kSolveTriangular{"solve_triangular",
@@ -164,9 +164,9 @@ Value half_lower(const Value& x) {
 
 void cholesky_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value y = inverse(Tensor(output)).value();
-  const Value inner = half_lower(product(mT(output), graph::triangle(gradient, 0, false)));
-  const Value whole = product(product(mT(y), inner), y);
-  gradients[1] = (whole + mT(whole)) * 0.5;
+  const Value inner = half_lower(product(transposed(output), graph::triangle(gradient, 0, false)));
+  const Value whole = product(product(transposed(y), inner), y);
+  gradients[1] = (whole + transposed(whole)) * 0.5;
 }
 constexpr graph::OpInfo kCholesky{
     "cholesky", graph::Family::kCustom, 0, &cholesky_rule, {.output = true}};
@@ -185,10 +185,10 @@ void qr_rule(const Value& output, const Value& gradient, std::span<Value> gradie
   const Value r = part_of(output, a, m * n, n, n);
   const Value gq = part_of(gradient, a, 0, m, n);
   const Value gr = part_of(gradient, a, m * n, n, n);
-  const Value inner = product(r, mT(gr)) - product(mT(gq), q);
+  const Value inner = product(r, transposed(gr)) - product(transposed(gq), q);
   const Value lower = graph::triangle(inner, -1, false);
-  const Value symmetric = graph::triangle(inner, 0, false) + mT(lower);
-  const Value right = mT(inverse(Tensor(r)).value());
+  const Value symmetric = graph::triangle(inner, 0, false) + transposed(lower);
+  const Value right = transposed(inverse(Tensor(r)).value());
   gradients[1] = product(gq + product(q, symmetric), right);
 }
 constexpr graph::OpInfo kQr{"qr", graph::Family::kCustom, 0, &qr_rule, {.output = true}};
@@ -209,12 +209,12 @@ void eigh_rule(const Value& output, const Value& gradient, std::span<Value> grad
   const Value v = part_of(output, a, n, n, n);
   const Value gw = part_of(gradient, a, 0, 1, n);
   const Value gv = part_of(gradient, a, n, n, n);
-  const Value inner = inverse_differences(w) * product(mT(v), gv);
+  const Value inner = inverse_differences(w) * product(transposed(v), gv);
   const Value diagonal = graph::eye(n, n, 0, DType::kBool, a.device());
   const Value middle =
       inner + graph::where_else_zero(diagonal, graph::broadcast_to(gw, inner.shape().extents()));
-  const Value whole = product(product(v, middle), mT(v));
-  gradients[1] = (whole + mT(whole)) * 0.5;
+  const Value whole = product(product(v, middle), transposed(v));
+  gradients[1] = (whole + transposed(whole)) * 0.5;
 }
 constexpr graph::OpInfo kEigh{"eigh", graph::Family::kCustom, 0, &eigh_rule, {.output = true}};
 
@@ -230,21 +230,21 @@ void svd_rule(const Value& output, const Value& gradient, std::span<Value> gradi
   };
   const auto [u, row, vt] = parts(output);
   const auto [gu, gs, gvt] = parts(gradient);
-  const Value v = mT(vt);
-  const Value gv = mT(gvt);
+  const Value v = transposed(vt);
+  const Value gv = transposed(gvt);
   const Value s = graph::squeeze(row, -2);
   const Value f = inverse_differences(s * s);
-  const Value column = mT(row);
-  const auto skew = [&](const Value& x) { return f * (x - mT(x)); };
+  const Value column = transposed(row);
+  const auto skew = [&](const Value& x) { return f * (x - transposed(x)); };
   const Value diagonal = graph::eye(k, k, 0, DType::kBool, a.device());
-  const Value of_u = product(mT(u), gu);
-  const Value of_v = product(mT(v), gv);
+  const Value of_u = product(transposed(u), gu);
+  const Value of_v = product(transposed(v), gv);
   const Value middle =
       skew(of_u) * row + column * skew(of_v) +
       graph::where_else_zero(diagonal, graph::broadcast_to(gs, of_u.shape().extents()));
   Value whole = product(product(u, middle), vt);
   if (m > k) whole = whole + product((gu - product(u, of_u)) / row, vt);
-  if (n > k) whole = whole + product(u / row, mT(gv - product(v, of_v)));
+  if (n > k) whole = whole + product(u / row, transposed(gv - product(v, of_v)));
   gradients[1] = whole;
 }
 constexpr graph::OpInfo kSvd{"svd", graph::Family::kCustom, 0, &svd_rule, {.output = true}};

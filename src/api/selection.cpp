@@ -237,13 +237,13 @@ SplitIndex split_index(const char* op, const Tensor& x, const std::vector<Advanc
     if (const auto* tensor = std::get_if<Tensor>(&part)) {
       if (is_mask(*tensor) && tensor->rank() == 0) {
         // A single truth value stands for an axis of its own, which is kept or empty.
-        result.basic.push_back(IndexNewAxis{});
+        result.basic.emplace_back(IndexNewAxis{});
         result.is_whole = false;
         result.tensors.push_back(reshape(*tensor, {1}));
         continue;
       }
       const int axes = is_mask(*tensor) ? tensor->rank() : 1;
-      for (int i = 0; i < axes; ++i) result.basic.push_back(IndexSlice{});
+      for (int i = 0; i < axes; ++i) result.basic.emplace_back(IndexSlice{});
       result.tensors.push_back(*tensor);
       continue;
     }
@@ -272,7 +272,7 @@ Tensor replaced_where(const Tensor& y, const Tensor& mask, int axis, const Tenso
           fmt::format("[setitem] a mask of shape {} does not match shape {} from axis {}",
                       mask.shape().to_string(), y.shape().to_string(), axis));
     }
-    extents[static_cast<std::size_t>(axis + i)] = mask.shape()[i];
+    extents[static_cast<std::size_t>(axis) + static_cast<std::size_t>(i)] = mask.shape()[i];
   }
   return where(reshape(mask, extents), reshape(to(value, y.dtype()), {}), y);
 }

@@ -119,9 +119,9 @@ void add_operator(OpRegistry& registry, const char* name, int arity, Expression 
 
 void add_rows(OpRegistry& registry) {
   const auto rows = ops::elementwise_rows();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const ops::ElementwiseRow& row = rows[i];
-    const auto expression = [which = static_cast<ops::Row>(i)](Inputs inputs) {
+  std::size_t i = 0;
+  for (const ops::ElementwiseRow& row : rows) {
+    const auto expression = [which = static_cast<ops::Row>(i++)](Inputs inputs) {
       return ops::apply_elementwise(which, inputs);
     };
     add_operator(registry, row.name, row.arity, expression);

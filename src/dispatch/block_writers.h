@@ -41,6 +41,7 @@ class UncheckedBlockWriter final : public Submission {
 /// Writer of a block that a plan was overwriting when it failed.
 class FailedWriter final : public Submission {
  public:
+  // NOLINTNEXTLINE(bugprone-throw-keyword-missing): the cause is kept, and thrown by wait().
   explicit FailedWriter(std::exception_ptr cause) : cause_(std::move(cause)) {}
   void wait() override { std::rethrow_exception(cause_); }
   bool is_done() const override { return true; }

@@ -104,7 +104,8 @@ void restore_assigned(const Schedule& schedule) {
     if (node->is_computed()) continue;
     try {
       restore(node);
-    } catch (const Error&) {
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+      // The plan's own error is the one to tell.
     }
   }
 }

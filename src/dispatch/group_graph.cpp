@@ -61,6 +61,7 @@ bool GroupGraph::collect_between(int later, int earlier) {
     return true;
   };
   if (!visit(later)) return false;
+  // NOLINTNEXTLINE(modernize-loop-convert): visit() appends.
   for (std::size_t next = 0; next < between_.size(); ++next) {
     if (between_.size() > kMaxSearched || !visit(between_[next])) return false;
   }

@@ -188,8 +188,7 @@ bool KernelForm::check_donation(const Group& group) const {
     const Step& step = schedule_[member];
     if (!step.donates) continue;
     const int old = schedule_.index.find(step.node->source(0).get());
-    for (std::size_t i = 0; i < group.members.size(); ++i) {
-      const int reader = group.members[i];
+    for (const int reader : group.members) {
       for (const int source : schedule_.sources_of(reader)) {
         if (!is_overwritten_by(schedule_, source, member)) continue;
         if (!is_program(schedule_, reader) || source != old) return false;

@@ -1,9 +1,11 @@
 #include "vkml/ops/expr.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "vkml/core/error.h"
 #include "vkml/core/half.h"
@@ -61,9 +63,9 @@ std::optional<std::int64_t> fold(const Instruction& instruction,
                                  const std::vector<Instruction>& code) {
   const int count = operand_count(instruction.op);
   if (count == 0 || instruction.op >= Opcode::kNarrow) return std::nullopt;
-  const std::uint16_t operands[] = {instruction.a, instruction.b, instruction.c};
-  for (int k = 0; k < count; ++k) {
-    if (code[operands[k]].op != Opcode::kConstant) return std::nullopt;
+  const std::array<std::uint16_t, 3> operands = {instruction.a, instruction.b, instruction.c};
+  for (const std::uint16_t reg : std::span(operands).first(static_cast<std::size_t>(count))) {
+    if (code[reg].op != Opcode::kConstant) return std::nullopt;
   }
   const ScalarType type = code[operands[count == 3 ? 1 : 0]].type;
   if (type == ScalarType::kF32 && instruction.type == ScalarType::kF32) {

@@ -196,7 +196,10 @@ inline double polygamma(int n, double x) {
   }
   long double z = x;
   long double sum = 0;
-  for (; z < 40; z += 1) sum += factorial / std::pow(z, static_cast<long double>(n + 1));
+  while (z < 40) {
+    sum += factorial / std::pow(z, static_cast<long double>(n + 1));
+    z += 1;
+  }
   constexpr long double kBernoulli[] = {1 / 6.0L, -1 / 30.0L, 1 / 42.0L, -1 / 30.0L, 5 / 66.0L};
   long double tail = factorial / n / std::pow(z, static_cast<long double>(n)) +
                      factorial / 2 / std::pow(z, static_cast<long double>(n + 1));

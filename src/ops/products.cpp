@@ -246,7 +246,7 @@ Value outer(const Value& a, const Value& b) {
 
 Value add_product(const Value& input, const Value& a, const Value& b, double beta, double alpha) {
   const Value product = matmul(a, b);
-  const Value scaled = alpha == 1 ? product : product * alpha;
+  Value scaled = alpha == 1 ? product : product * alpha;
   if (beta == 0) return scaled;
   return scaled + (beta == 1 ? input : input * beta);
 }

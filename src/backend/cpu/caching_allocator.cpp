@@ -32,7 +32,7 @@ void* take_from_system(std::size_t bytes) {
 
 // Registered when the library is loaded, so before the locks of devices, and therefore taken after
 // them: in the order in which everybody takes both.
-[[maybe_unused]] const int fork_handler =
+[[maybe_unused]] const int kForkHandler =
     pthread_atfork([] { CachingAllocator::instance().lock_for_fork(); },
                    [] { CachingAllocator::instance().unlock_after_fork(); },
                    [] { CachingAllocator::instance().unlock_after_fork(); });

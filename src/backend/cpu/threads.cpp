@@ -17,7 +17,7 @@ std::atomic<bool> g_forked{false};
 
 void after_fork_in_child() { g_forked.store(true, std::memory_order_relaxed); }
 
-[[maybe_unused]] const int g_fork_handler = pthread_atfork(nullptr, nullptr, after_fork_in_child);
+[[maybe_unused]] const int kForkHandler = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 
 // ThreadSanitizer does not see how libgomp, which is not instrumented, hands work over: what was
 // written before release(point) is read after acquire(point).

@@ -105,11 +105,11 @@ Range MemoryPool::acquire(std::uint64_t bytes, std::uint64_t asked) {
     if (const auto range = small_.take(bytes, kAny, true)) return *range;
     add_chunk(std::min(shared_chunk_bytes_, context_->profile().limits.max_allocation_bytes), true,
               asked);
-    return *small_.take(bytes, kAny, true);
+    return small_.take(bytes, kAny, true).value();
   }
   if (const auto range = large_.take(bytes, bytes + bytes / 8, false)) return *range;
   const std::uint32_t index = add_chunk(bytes, false, asked);
-  return *large_.take_chunk(index, bytes);
+  return large_.take_chunk(index, bytes).value();
 }
 
 std::uint32_t MemoryPool::add_chunk(std::uint64_t bytes, bool is_shared, std::uint64_t asked) {

@@ -212,7 +212,7 @@ void Pipelines::save() noexcept try {
   if (vk.GetPipelineCacheData(device, cache_, &bytes, data.data()) != VK_SUCCESS) return;
   data.resize(bytes);
   file_.write(data);
-} catch (const std::exception&) {
+} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   // Memory or disk ran out: the cache is lost, nothing else.
 }
 

@@ -81,7 +81,7 @@ void WorkerPool::for_each(std::size_t count, std::size_t threads,
   start(threads - 1);
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 1; i < threads; ++i) jobs_.push_back(help);
+    for (std::size_t i = 1; i < threads; ++i) jobs_.emplace_back(help);
   }
   wake_.notify_all();
   help();

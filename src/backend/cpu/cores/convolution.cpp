@@ -66,7 +66,7 @@ Geometry geometry_of(const Kernel& kernel) {
 
 // Output rows whose patches fill about half of a second-level cache.
 std::int64_t rows_at_once(const Geometry& g, std::size_t element_bytes) {
-  constexpr std::int64_t kPatchBytes = 512 * 1024;
+  constexpr std::int64_t kPatchBytes = 512 << 10;
   const std::int64_t row_bytes =
       std::max<std::int64_t>(g.taps() * g.out_w * static_cast<std::int64_t>(element_bytes), 1);
   return std::clamp<std::int64_t>(kPatchBytes / row_bytes, 1, std::max<std::int64_t>(g.out_h, 1));

@@ -41,8 +41,7 @@ using ReadElement = T (*)(const std::byte* memory);
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace vkml::cpu {
-namespace HWY_NAMESPACE {
+namespace vkml::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
@@ -204,8 +203,7 @@ void gemm_i32(const MatrixView& a, const MatrixView& b, const GemmTarget& c, con
   gemm_serial<std::int32_t>(a, b, c, shape, read_a, read_b);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace vkml::cpu
+}  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

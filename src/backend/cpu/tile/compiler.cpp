@@ -26,7 +26,7 @@ using ops::Opcode;
 using ops::ScalarType;
 
 // Values that a long row computes once and keeps for later passes may take this much.
-constexpr std::int64_t kResidentBytes = 512 * 1024;
+constexpr std::int64_t kResidentBytes = 512 << 10;
 constexpr int kNone = -1;
 
 class Compiler {
@@ -512,7 +512,7 @@ class Compiler {
 
 // Elements of a register, so that about as many as are alive at once stay in the first-level cache.
 std::int64_t register_capacity(const Kernel& kernel) {
-  constexpr std::int64_t kCacheBytes = 24 * 1024;
+  constexpr std::int64_t kCacheBytes = 24 << 10;
   constexpr std::int64_t kLeast = 256;
   constexpr std::int64_t kMost = 1024;
   const auto& code = kernel.program.code;

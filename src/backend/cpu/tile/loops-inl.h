@@ -13,8 +13,7 @@
 #include "tile/loops.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace vkml::cpu {
-namespace HWY_NAMESPACE {
+namespace vkml::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // At most kLaneMultiple lanes, also where vectors are longer.
@@ -330,8 +329,7 @@ Loop pick_select(Pattern tiles) {
   return select<T, true, true>;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace vkml::cpu
+}  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -14,8 +14,7 @@
 #include "vkml/core/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace vkml::cpu {
-namespace HWY_NAMESPACE {
+namespace vkml::cpu::HWY_NAMESPACE {
 
 using ops::ScalarType;
 using F32 = float;
@@ -341,8 +340,7 @@ ConvertRow store_row_here(DType dtype) {
   return nullptr;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace vkml::cpu
+}  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

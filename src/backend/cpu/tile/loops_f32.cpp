@@ -10,14 +10,12 @@
 #include "tile/loops_float-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace vkml::cpu {
-namespace HWY_NAMESPACE {
+namespace vkml::cpu::HWY_NAMESPACE {
 
 Loop f32_loop_here(ops::Opcode op, Pattern tiles) { return float_loop<float>(op, tiles); }
 Loop f32_polynomial_here(Pattern tiles) { return pick_polynomial<float>(tiles); }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace vkml::cpu
+}  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

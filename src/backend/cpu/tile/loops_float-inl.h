@@ -10,8 +10,7 @@
 #include "vkml/ops/scalar_program.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace vkml::cpu {
-namespace HWY_NAMESPACE {
+namespace vkml::cpu::HWY_NAMESPACE {
 
 struct Div {
   template <class D, class V>
@@ -152,8 +151,7 @@ Loop float_loop(ops::Opcode op, Pattern tiles) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace vkml::cpu
+}  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

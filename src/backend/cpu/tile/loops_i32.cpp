@@ -10,8 +10,7 @@
 #include "tile/loops.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace vkml::cpu {
-namespace HWY_NAMESPACE {
+namespace vkml::cpu::HWY_NAMESPACE {
 
 // The program never divides by 0 or -1, but the padding of a tile holds anything.
 struct Divide {
@@ -104,8 +103,7 @@ Loop i32_loop_here(ops::Opcode op, Pattern tiles) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace vkml::cpu
+}  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

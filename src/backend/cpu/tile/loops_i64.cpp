@@ -11,8 +11,7 @@
 #include "tile/loops.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace vkml::cpu {
-namespace HWY_NAMESPACE {
+namespace vkml::cpu::HWY_NAMESPACE {
 
 using I64 = std::int64_t;
 using U64 = std::uint64_t;
@@ -106,8 +105,7 @@ Loop i64_loop_here(ops::Opcode op, Pattern tiles) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace vkml::cpu
+}  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -17,8 +17,7 @@
 #include "tile/reduction.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace vkml::cpu {
-namespace HWY_NAMESPACE {
+namespace vkml::cpu::HWY_NAMESPACE {
 
 using ops::ReduceKind;
 using ops::ScalarType;
@@ -318,8 +317,7 @@ Loop reduce_loop_here(ReduceKind kind, ScalarType type, bool is_vertical) {
   return is_vertical ? loop_of<true>(kind, type) : loop_of<false>(kind, type);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace vkml::cpu
+}  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -204,7 +204,7 @@ std::int64_t RegionPlan::tile_count(bool of_rows) const {
 
 bool RegionPlan::is_in_parts() const {
   constexpr std::int64_t kManyBlocks = 8;
-  constexpr std::int64_t kLongBlock = 128 * 1024;
+  constexpr std::int64_t kLongBlock = 128 << 10;
   return reduces && tile_count(false) < kManyBlocks && row_length * tile_rows() >= kLongBlock;
 }
 

@@ -163,7 +163,8 @@ Value Elements::load4(Value index) const {
         const Value words = shader_->load(base_, kWord4, (position >> 1) + half);
         for (int k = 0; k < 2; ++k) {
           const std::array<Value, 2> pair{b.component(words, 2 * k), b.component(words, 2 * k + 1)};
-          values[half * 2 + static_cast<std::size_t>(k)] = b.bitcast(b.compose(pair), type);
+          values[std::size_t{2} * half + static_cast<std::size_t>(k)] =
+              b.bitcast(b.compose(pair), type);
         }
       }
       return b.compose(values);
@@ -185,8 +186,8 @@ void Elements::store4(Value index, Value value) const {
       for (int k = 0; k < 2; ++k) {
         const int lane = static_cast<int>(half) * 2 + k;
         const Value pair = b.bitcast(b.component(value, lane), kWord2);
-        words[static_cast<std::size_t>(2 * k)] = b.component(pair, 0);
-        words[static_cast<std::size_t>(2 * k + 1)] = b.component(pair, 1);
+        words[std::size_t{2} * static_cast<std::size_t>(k)] = b.component(pair, 0);
+        words[std::size_t{2} * static_cast<std::size_t>(k) + 1] = b.component(pair, 1);
       }
       shader_->store(base_, kWord4, (position >> 1) + half, b.compose(words));
     }

@@ -193,8 +193,8 @@ void MatrixStaging::gather(Value k, Value end) {
     const Group group{b_.compose(std::span(elements).first(4)),
                       b_.compose(std::span(elements).last(4))};
     if (format_.dtype == DType::kF32) {
-      loaded_[2 * pass].store(b_.bitcast(group[0], kWord4));
-      loaded_[2 * pass + 1].store(b_.bitcast(group[1], kWord4));
+      loaded_[std::size_t{2} * pass].store(b_.bitcast(group[0], kWord4));
+      loaded_[std::size_t{2} * pass + 1].store(b_.bitcast(group[1], kWord4));
     } else {
       loaded_[pass].store(pack(group)[0]);
     }
@@ -239,8 +239,8 @@ void MatrixStaging::store() {
     return;
   }
   const auto group = [&](std::uint32_t pass) {
-    return Group{b_.bitcast(loaded_[2 * pass].load(), kFloat4),
-                 b_.bitcast(loaded_[2 * pass + 1].load(), kFloat4)};
+    return Group{b_.bitcast(loaded_[std::size_t{2} * pass].load(), kFloat4),
+                 b_.bitcast(loaded_[std::size_t{2} * pass + 1].load(), kFloat4)};
   };
   std::vector<Words> words;
   Group rests{b_.constant(kFloat4, 0), b_.constant(kFloat4, 0)};

@@ -193,7 +193,7 @@ std::vector<RowKernel::Chunk> RowKernel::hold_row(int components, std::uint32_t 
   return held;
 }
 
-void RowKernel::emit_row_values(std::uint8_t phase) {
+void RowKernel::emit_row_values(int phase) {
   for (std::size_t i = 0; i < kernel_.program.code.size(); ++i) {
     const bool belongs = levels_.level[i] != Level::kElement && levels_.phase[i] == phase;
     if (belongs && kernel_.program.code[i].op != Opcode::kReduce) row_program_->emit(i);
@@ -219,7 +219,7 @@ void RowKernel::emit_elements(Chunk& chunk, const std::vector<std::size_t>& regi
   }
 }
 
-std::vector<std::size_t> RowKernel::reductions_after(std::uint8_t phase) const {
+std::vector<std::size_t> RowKernel::reductions_after(int phase) const {
   std::vector<std::size_t> registers;
   for (std::size_t i = 0; i < kernel_.program.code.size(); ++i) {
     const bool is_reduction = kernel_.program.code[i].op == Opcode::kReduce;
@@ -454,7 +454,7 @@ void RowKernel::run(int components, std::uint32_t chunks) {
   };
   row_program_ = std::make_unique<ProgramEmitter>(shader_, 1, std::move(sources));
   std::vector<Chunk> held = hold_row(components, chunks);
-  for (std::uint8_t phase = 0; phase < levels_.phases; ++phase) {
+  for (int phase = 0; phase < levels_.phases; ++phase) {
     emit_row_values(phase);
     const std::vector<std::size_t> registers = reductions_after(phase);
     if (!registers.empty()) reduce(registers, held, components);

@@ -46,10 +46,10 @@ class RowKernel {
   void run(int components, std::uint32_t chunks);
   Chunk make_chunk(spirv::Value position, spirv::Value is_valid, int components);
   std::vector<Chunk> hold_row(int components, std::uint32_t chunks);
-  void emit_row_values(std::uint8_t phase);
+  void emit_row_values(int phase);
   /// Emits what the registers need at this chunk.
   void emit_elements(Chunk& chunk, const std::vector<std::size_t>& registers);
-  std::vector<std::size_t> reductions_after(std::uint8_t phase) const;
+  std::vector<std::size_t> reductions_after(int phase) const;
   void reduce(const std::vector<std::size_t>& registers, std::vector<Chunk>& held, int components);
   Partial of_chunk(const Reduction& reduction, std::size_t reduce_register, Chunk& chunk,
                    int components);

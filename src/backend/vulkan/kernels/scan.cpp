@@ -244,7 +244,7 @@ std::vector<Dispatch> generate_scan(const Context& context) {
   }
   const std::uint32_t wanted = context.traits.is_software ? 32 : 256;
   const std::uint32_t size =
-      std::bit_floor(std::min(wanted, context.traits.max_workgroup_invocations));
+      std::bit_floor(std::clamp(context.traits.max_workgroup_invocations, 1U, wanted));
   require_turns(context, length / size + 1);
   return {generate_by_workgroup(context, axis, lines, size)};
 }

@@ -310,7 +310,7 @@ void Shader::replace_bits(const Base& base, Value index, Value mask, Value bits)
 Value Shader::load_scalar(int index) {
   const ops::ScalarType type = context_.graph.scalars[static_cast<std::size_t>(index)];
   const Base base = base_of(scalars_, 0);
-  const Value word = parameter(index * 2) + base.offset;
+  const Value word = parameter(std::int64_t{2} * index) + base.offset;
   const Value low = load(base, kWord, word);
   switch (type) {
     case ops::ScalarType::kBool:
