@@ -39,6 +39,13 @@ void bind_context(nb::module_& m) {
       [] { return matmul_precision() == MatmulPrecision::kHigh ? "high" : "highest"; },
       "The precision of float32 matrix products: \"highest\" or \"high\".");
   m.def(
+      "_autocast_dtype", [] { return dtype_object(autocast_dtype()); },
+      nb::sig("def _autocast_dtype() -> dtype"));
+  m.def(
+      "_set_autocast_dtype",
+      [](nb::handle dtype) { return dtype_object(set_autocast_dtype(dtype_from(dtype))); },
+      nb::arg("dtype"), nb::sig("def _set_autocast_dtype(dtype: dtype) -> dtype"));
+  m.def(
       "manual_seed",
       [](const nb::int_& seed) { manual_seed(PyLong_AsUnsignedLongLongMask(seed.ptr())); },
       nb::arg("seed"), "Seeds every random draw that follows; any integer, modulo 2^64.");

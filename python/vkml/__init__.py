@@ -28,6 +28,7 @@ from vkml.grad_mode import set_grad_enabled as set_grad_enabled  # type: ignore[
 from vkml.methods import TensorMethods as _TensorMethods  # noqa: F401 (gives tensors methods)
 
 if TYPE_CHECKING:
+    from vkml import amp as amp
     from vkml import array_api as array_api
     from vkml import autograd as autograd
     from vkml import data as data
@@ -71,6 +72,9 @@ if TYPE_CHECKING:
     from vkml.linalg import multi_dot as multi_dot
     from vkml.linalg import pinv as pinverse  # noqa: F401
     from vkml.linalg import slogdet as slogdet
+    from vkml.mixed_precision import autocast as autocast
+    from vkml.mixed_precision import get_autocast_dtype as get_autocast_dtype
+    from vkml.mixed_precision import is_autocast_enabled as is_autocast_enabled
     from vkml.ranks import mode as mode
     from vkml.ranks import nanmedian as nanmedian
     from vkml.ranks import nanquantile as nanquantile
@@ -95,7 +99,19 @@ DeviceLike = Device | str  # noqa: F405
 
 # Loaded at first use, so that `import vkml` stays fast.
 _SUBMODULES = frozenset(
-    ("array_api", "autograd", "data", "func", "graph", "linalg", "nn", "optim", "special", "utils")
+    (
+        "amp",
+        "array_api",
+        "autograd",
+        "data",
+        "func",
+        "graph",
+        "linalg",
+        "nn",
+        "optim",
+        "special",
+        "utils",
+    )
 )
 # Names of the Array API that mean nothing else in PyTorch.
 _OF_ARRAY_API = frozenset(
@@ -115,6 +131,7 @@ _OF_LINALG = frozenset(
 _FROM_SUBMODULE = {
     **dict.fromkeys(_OF_ARRAY_API, "array_api"),
     **dict.fromkeys(_OF_LINALG, "linalg"),
+    **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_enabled"), "mixed_precision"),
     "vmap": "func",
     **dict.fromkeys(("mode", "nanmedian", "nanquantile"), "ranks"),
     **dict.fromkeys(

@@ -90,8 +90,9 @@ FUNCTIONS: dict[str, str] = {
         "is_deterministic_algorithms_warn_only_enabled",
     ),
     **_because(
-        "a layer runs in the dtype of its parameters and input: `module.half()` decides",
-        *("*_autocast_*", "clear_autocast_cache", "is_autocast_*"),
+        "autocast is a block and holds on every device; nothing is cached",
+        *("set_autocast_*", "clear_autocast_cache", "get_autocast_?pu_dtype"),
+        *("get_autocast_xla_dtype", "is_autocast_*_enabled"),
     ),
     **_because(
         "by another name: default_device, set_matmul_precision, manual_seed, jit, from_dlpack",

@@ -6,7 +6,9 @@
 
 namespace vkml {
 
-CallModes modes_now() { return {is_grad_enabled(), matmul_precision(), default_device()}; }
+CallModes modes_now() {
+  return {is_grad_enabled(), matmul_precision(), autocast_dtype(), default_device()};
+}
 
 TensorSignature signature_of(const graph::Value& value) {
   return {value.shape(), value.dtype(), value.device(), value->requires_grad(),

@@ -248,9 +248,7 @@ Tensor pad(const Tensor& x, const std::vector<std::array<std::int64_t, 2>>& amou
   Tensor name(const Tensor& x, const Extents& axes, bool keepdim) { \
     return record(graph::name(x.value(), axes, keepdim));           \
   }
-VKML_REDUCTION(sum)
 VKML_REDUCTION(mean)
-VKML_REDUCTION(prod)
 VKML_REDUCTION(max)
 VKML_REDUCTION(min)
 VKML_REDUCTION(argmax)
@@ -260,15 +258,22 @@ VKML_REDUCTION(all)
 VKML_REDUCTION(logsumexp)
 #undef VKML_REDUCTION
 
+Tensor sum(const Tensor& x, const Extents& axes, bool keepdim) {
+  return record(graph::sum(graph::as_precise_operand(x.value()), axes, keepdim));
+}
+Tensor prod(const Tensor& x, const Extents& axes, bool keepdim) {
+  return record(graph::prod(graph::as_precise_operand(x.value()), axes, keepdim));
+}
+
 Tensor var(const Tensor& x, const Extents& axes, bool keepdim, double correction) {
   return record(graph::variance(x.value(), axes, keepdim, correction));
 }
 
 Tensor softmax(const Tensor& x, std::int64_t axis) {
-  return record(graph::softmax(x.value(), axis));
+  return record(graph::softmax(graph::as_precise_operand(x.value()), axis));
 }
 Tensor log_softmax(const Tensor& x, std::int64_t axis) {
-  return record(graph::log_softmax(x.value(), axis));
+  return record(graph::log_softmax(graph::as_precise_operand(x.value()), axis));
 }
 Tensor matmul(const Tensor& a, const Tensor& b) {
   return record(graph::matmul(a.value(), b.value()));
@@ -349,7 +354,7 @@ Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weig
     throw ShapeError(fmt::format("[layer_norm] the last axes of {} are not {}",
                                  x.shape().to_string(), to_string(normalized)));
   }
-  Value y = graph::normalize(x.value(), axes, epsilon);
+  Value y = graph::normalize(graph::as_precise_operand(x.value()), axes, epsilon);
   if (weight.is_defined()) y = y * weight.value();
   if (bias.is_defined()) y = y + bias.value();
   return record(y);
@@ -362,8 +367,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
         fmt::format("[cross_entropy] label smoothing {} is outside [0, 1]", label_smoothing));
   }
   const Value labels = target.value();
-  const Value rows =
-      graph::cross_entropy_rows(logits.value(), labels, ignore_index, label_smoothing);
+  const Value rows = graph::cross_entropy_rows(graph::as_precise_operand(logits.value()), labels,
+                                               ignore_index, label_smoothing);
   if (reduction == Reduction::kNone) return record(rows);
   const Value total = graph::sum(rows, {}, false);
   if (reduction == Reduction::kSum) return record(total);

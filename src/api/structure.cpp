@@ -44,7 +44,7 @@ Tensor standard_deviation(const Tensor& x, const Extents& axes, bool keepdim, do
   return record(graph::standard_deviation(x.value(), axes, keepdim, correction));
 }
 Tensor norm(const Tensor& x, double order, const Extents& axes, bool keepdim) {
-  return record(graph::norm(x.value(), order, axes, keepdim));
+  return record(graph::norm(graph::as_precise_operand(x.value()), order, axes, keepdim));
 }
 Tensor count_nonzero(const Tensor& x, const Extents& axes, bool keepdim) {
   return record(graph::count_nonzero(x.value(), axes, keepdim));
@@ -121,8 +121,16 @@ std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors) {
   return results;
 }
 
-Tensor cumsum(const Tensor& x, std::int64_t axis) { return along_axis(x, axis, &graph::cumsum); }
-Tensor cumprod(const Tensor& x, std::int64_t axis) { return along_axis(x, axis, &graph::cumprod); }
+Tensor cumsum(const Tensor& x, std::int64_t axis) {
+  return along_axis(x, axis, [](const Value& value, std::int64_t along) {
+    return graph::cumsum(graph::as_precise_operand(value), along);
+  });
+}
+Tensor cumprod(const Tensor& x, std::int64_t axis) {
+  return along_axis(x, axis, [](const Value& value, std::int64_t along) {
+    return graph::cumprod(graph::as_precise_operand(value), along);
+  });
+}
 Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
   return along_axis(x, axis, &graph::logcumsumexp);
 }

@@ -9,6 +9,7 @@
 
 #include "flow.h"
 #include "vkml/core/error.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::autograd {
@@ -41,6 +42,7 @@ Value hooked(const Node& node, const Value& gradient) {
 std::vector<Value> propagate(const Flow& flow, std::span<const Value> outputs,
                              std::span<const Value> arriving, const NodeIndex& inputs,
                              std::vector<NodePtr>* visited) {
+  const graph::AutocastPause pause;
   std::vector<Value> sums(flow.nodes.size());
   std::vector<bool> starts(flow.nodes.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {

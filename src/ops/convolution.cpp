@@ -1,6 +1,7 @@
 // Convolution over two axes and its two gradients, which are each other's gradients too.
 
 #include "record.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/functions.h"
 #include "window_count.h"
 
@@ -77,12 +78,14 @@ void check_parameters(const char* op, const Conv2dParameters& p) {
 Value conv_transpose2d(const Value& input_given, const Value& weight_given,
                        const Conv2dParameters& p, std::array<std::int64_t, 2> output_padding) {
   check_same_device("conv_transpose2d", input_given, weight_given);
-  const DType dtype = promote(input_given.dtype(), weight_given.dtype());
+  Value input = as_product_operand(input_given);
+  Value weight = as_product_operand(weight_given);
+  const DType dtype = promote(input.dtype(), weight.dtype());
   if (!is_floating(dtype)) {
     throw DTypeError(fmt::format("[conv_transpose2d] takes floats, not {}", name_of(dtype)));
   }
-  const Value input = cast(input_given, dtype);
-  const Value weight = cast(weight_given, dtype);
+  input = cast(input, dtype);
+  weight = cast(weight, dtype);
   check_parameters("conv_transpose2d", p);
   if (input.rank() != 4 || weight.rank() != 4 || input.shape()[1] != weight.shape()[0] ||
       input.shape()[1] % p.groups != 0) {
@@ -118,12 +121,14 @@ Value conv_transpose2d(const Value& input_given, const Value& weight_given,
 
 Value conv2d(const Value& input_given, const Value& weight_given, const Conv2dParameters& p) {
   check_same_device("conv2d", input_given, weight_given);
-  const DType dtype = promote(input_given.dtype(), weight_given.dtype());
+  Value input = as_product_operand(input_given);
+  Value weight = as_product_operand(weight_given);
+  const DType dtype = promote(input.dtype(), weight.dtype());
   if (!is_floating(dtype)) {
     throw DTypeError(fmt::format("[conv2d] takes floats, not {}", name_of(dtype)));
   }
-  const Value input = cast(input_given, dtype);
-  const Value weight = cast(weight_given, dtype);
+  input = cast(input, dtype);
+  weight = cast(weight, dtype);
   const auto shapes =
       fmt::format("input {}, weight {}", input.shape().to_string(), weight.shape().to_string());
   if (input.rank() != 4 || weight.rank() != 4) {

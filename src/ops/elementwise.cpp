@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "oracle.h"
 #include "record.h"
 #include "vkml/core/error.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/expr.h"
 #include "vkml/ops/functions.h"
 #include "vkml/ops/scalar_math.h"
@@ -271,6 +273,19 @@ const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands) {
   return entry.program;
 }
 
+namespace {
+
+/// The rows of PyTorch's list of operators that autocast runs in float32.
+bool is_precise(Row which) {
+  constexpr Row kPrecise[] = {Row::acos,       Row::asin,  Row::cosh, Row::erfinv,
+                              Row::exp,        Row::expm1, Row::log,  Row::log10,
+                              Row::log1p,      Row::log2,  Row::pow,  Row::tan,
+                              Row::reciprocal, Row::rsqrt, Row::sinh, Row::softplus};
+  return std::ranges::find(kPrecise, which) != std::end(kPrecise);
+}
+
+}  // namespace
+
 Value apply_elementwise(Row which, std::span<const Value> operands) {
   std::vector<Value> copies(operands.begin(), operands.end());
   return apply_elementwise_taking(which, copies);
@@ -279,6 +294,9 @@ Value apply_elementwise(Row which, std::span<const Value> operands) {
 Value apply_elementwise_taking(Row which, std::span<Value> operands) {
   const ElementwiseRow& row = kRows[static_cast<std::size_t>(which)];
   graph::check_same_device(row.name, operands);
+  if (graph::autocast_dtype() != DType::kF32 && is_precise(which)) {
+    for (Value& operand : operands) operand = graph::as_precise_operand(operand);
+  }
   // A choice's condition takes no part in promotion.
   const std::size_t first = row.rule == DTypeRule::kSelect ? 1 : 0;
   Promotion promotion;

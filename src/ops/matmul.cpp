@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "record.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml::graph {
@@ -117,7 +118,7 @@ void set_matmul_precision(MatmulPrecision precision) {
 MatmulPrecision matmul_precision() { return precision_now.load(std::memory_order_relaxed); }
 
 Value matmul(const Value& left, const Value& right) {
-  return matmul_at(left, right, matmul_precision());
+  return matmul_at(as_product_operand(left), as_product_operand(right), matmul_precision());
 }
 
 }  // namespace vkml::graph

@@ -12,6 +12,7 @@ namespace vkml {
 struct CallModes {
   bool grad_enabled = true;
   MatmulPrecision matmul_precision = MatmulPrecision::kHighest;
+  DType autocast_dtype = DType::kF32;
   Device default_device;
   friend bool operator==(const CallModes&, const CallModes&) = default;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vkml/core/device.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/matmul_precision.h"
 
 namespace vkml {
@@ -46,6 +47,12 @@ std::uint32_t depth_limit();
 using graph::matmul_precision;
 using graph::MatmulPrecision;
 using graph::set_matmul_precision;
+
+/// Mixed precision in this thread: what matrix products, convolutions and attention take float32
+/// operands as, kF16 or kBF16; kF32 while it is off. Sums, norms, exponentials and losses of
+/// half-precision operands are float32 while it is on.
+using graph::autocast_dtype;
+using graph::set_autocast_dtype;
 
 struct DeviceDescription {
   Device device;

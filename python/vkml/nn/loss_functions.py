@@ -8,6 +8,7 @@ from __future__ import annotations
 import vkml
 from vkml import Tensor
 from vkml._vkml import _gather_as
+from vkml.mixed_precision import in_float32
 
 
 def check_reduction(reduction: str, operator: str) -> None:
@@ -36,6 +37,7 @@ def check_same_shape(input: Tensor, target: Tensor, operator: str) -> None:
         )
 
 
+@in_float32
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The squared difference."""
     check_same_shape(input, target, "mse_loss")
@@ -43,12 +45,14 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tenso
     return reduce_loss(difference * difference, reduction, "mse_loss")
 
 
+@in_float32
 def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute difference."""
     check_same_shape(input, target, "l1_loss")
     return reduce_loss((input - target).abs(), reduction, "l1_loss")
 
 
+@in_float32
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
 ) -> Tensor:
@@ -63,6 +67,7 @@ def huber_loss(
     return reduce_loss(loss, reduction, "huber_loss")
 
 
+@in_float32
 def smooth_l1_loss(
     input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -72,6 +77,7 @@ def smooth_l1_loss(
     return huber_loss(input, target, reduction, beta) / beta
 
 
+@in_float32
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -85,6 +91,7 @@ def binary_cross_entropy(
     return reduce_loss(loss, reduction, "binary_cross_entropy")
 
 
+@in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -114,6 +121,7 @@ def binary_cross_entropy_with_logits(
     return reduce_loss(loss, reduction, operator)
 
 
+@in_float32
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -159,6 +167,7 @@ def cross_entropy(
     )
 
 
+@in_float32
 def nll_loss(
     input: Tensor,
     target: Tensor,

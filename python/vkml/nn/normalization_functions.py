@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import vkml
 from vkml import Tensor
+from vkml.mixed_precision import in_float32
 
 
 def layer_norm(
@@ -138,6 +139,7 @@ def _update_statistics(
             running_var.assign_(running_var * (1 - momentum) + variance * momentum)
 
 
+@in_float32
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -227,6 +229,7 @@ def local_response_norm(
     return input / (mean * alpha + k) ** beta
 
 
+@in_float32
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divides by the p-norm along `dim`, or by `eps` where that is larger."""
     return input / vkml.norm(input, p, dim, keepdim=True).clamp(min=eps)

@@ -11,15 +11,18 @@ from collections.abc import Callable
 import vkml
 from vkml import Tensor
 from vkml._vkml import _gather_as
+from vkml.mixed_precision import in_float32
 from vkml.nn.loss_functions import check_reduction, check_same_shape, reduce_loss
 
 
+@in_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`; norms are at least `eps`."""
     norms = vkml.norm(x1, 2, dim).clamp(min=eps) * vkml.norm(x2, 2, dim).clamp(min=eps)
     return (x1 * x2).sum(dim) / norms
 
 
+@in_float32
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -27,6 +30,7 @@ def pairwise_distance(
     return vkml.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
+@in_float32
 def kl_div(
     input: Tensor, target: Tensor, *, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
@@ -51,6 +55,7 @@ def kl_div(
     return reduce_loss(loss, reduction, "kl_div")
 
 
+@in_float32
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, *, reduction: str = "mean"
 ) -> Tensor:
@@ -60,6 +65,7 @@ def hinge_embedding_loss(
     return reduce_loss(loss, reduction, "hinge_embedding_loss")
 
 
+@in_float32
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *, reduction: str = "mean"
 ) -> Tensor:
@@ -77,6 +83,7 @@ def cosine_embedding_loss(
     return reduce_loss(loss, reduction, "cosine_embedding_loss")
 
 
+@in_float32
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *, reduction: str = "mean"
 ) -> Tensor:
@@ -85,12 +92,14 @@ def margin_ranking_loss(
     return reduce_loss(loss, reduction, "margin_ranking_loss")
 
 
+@in_float32
 def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target * input)), for targets of 1 and -1."""
     check_same_shape(input, target, "soft_margin_loss")
     return reduce_loss(vkml.softplus(-target * input), reduction, "soft_margin_loss")
 
 
+@in_float32
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -129,6 +138,7 @@ def triplet_margin_loss(
     )
 
 
+@in_float32
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -148,6 +158,7 @@ def triplet_margin_with_distance_loss(
     return reduce_loss(loss, reduction, "triplet_margin_loss")
 
 
+@in_float32
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -179,6 +190,7 @@ def multi_margin_loss(
     return reduce_loss(loss, reduction, "multi_margin_loss")
 
 
+@in_float32
 def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean over classes of max(0, 1 - score of a target + score), for every target.
 
@@ -199,6 +211,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "m
     return reduce_loss(loss, reduction, "multilabel_margin_loss")
 
 
+@in_float32
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -210,6 +223,7 @@ def multilabel_soft_margin_loss(
     return reduce_loss(loss.mean(-1), reduction, "multilabel_soft_margin_loss")
 
 
+@in_float32
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -238,6 +252,7 @@ def poisson_nll_loss(
     return reduce_loss(loss, reduction, "poisson_nll_loss")
 
 
+@in_float32
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -273,6 +288,7 @@ def gaussian_nll_loss(
 _NEVER = -1e30
 
 
+@in_float32
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

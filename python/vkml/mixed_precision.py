@@ -1,0 +1,114 @@
+"""`autocast`: which dtype operators take their operands in.
+
+The native module keeps the mode, one for each thread, and applies it to the operators it has;
+`in_float32` applies it to those written in Python.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import ContextDecorator
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from vkml import _vkml
+from vkml._vkml import ArgumentError, DTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from vkml import dtype as DType
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_HALF = (_vkml.float16, _vkml.bfloat16)
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether `autocast` is on in this thread, on every device alike."""
+    return _vkml._autocast_dtype() != _vkml.float32
+
+
+def get_autocast_dtype(device_type: str | None = None) -> DType:
+    """What products take float32 operands as where `autocast` is on; bfloat16 where it is off."""
+    dtype = _vkml._autocast_dtype()
+    return _vkml.bfloat16 if dtype == _vkml.float32 else dtype
+
+
+class autocast(ContextDecorator):  # noqa: N801 (PyTorch's name)
+    """Mixed precision inside the block, or inside each call of the function it decorates.
+
+    Matrix products, convolutions, attention and what is made of them (linear layers, recurrent
+    cells) take float32 operands as `dtype` and give that dtype; they add in float32 as always.
+    Sums, products, norms, softmax, exponentials, logarithms, powers and losses take operands of
+    half precision as float32. Other operators run in the dtype of their operands. Parameters stay
+    float32, and so do their gradients. Backward passes need no block of their own: each gradient
+    is as precise as the operator it belongs to.
+
+    Args:
+        device_type: "cpu" or "vulkan", for scripts that say so; the mode holds on every device.
+        dtype: bfloat16 or float16. float16 gradients underflow: use `GradScaler` with it.
+        enabled: False turns the mode off inside.
+        cache_enabled: Accepted as PyTorch's: nothing is cached, for a cast is planned with the
+            graph that needs it.
+    """
+
+    def __init__(
+        self,
+        device_type: str | None = None,
+        dtype: DType | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        if isinstance(device_type, _vkml.dtype):
+            raise DTypeError(
+                f"[autocast] the first argument is the type of device. Pass dtype={device_type!r}."
+            )
+        if device_type is not None and str(device_type).split(":")[0] not in ("cpu", "vulkan"):
+            raise ArgumentError(
+                f"[autocast] there are no devices of type {device_type!r}. Pass 'cpu' or 'vulkan', "
+                "or leave it out."
+            )
+        self._dtype = _vkml.bfloat16 if dtype is None else dtype
+        if self._dtype not in _HALF:
+            raise DTypeError(
+                f"[autocast] products cannot take their operands as {dtype!r}. Pass vkml.float16 "
+                "or vkml.bfloat16."
+            )
+        self._enabled = enabled
+        self._previous: list[DType] = []
+
+    def _recreate_cm(self) -> autocast:
+        # A decorated function may run in several threads: each call needs its own stack.
+        return autocast(dtype=self._dtype, enabled=self._enabled)
+
+    def __enter__(self) -> autocast:
+        mode = self._dtype if self._enabled else _vkml.float32
+        self._previous.append(_vkml._set_autocast_dtype(mode))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _vkml._set_autocast_dtype(self._previous.pop())
+
+
+def in_float32(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A function that takes tensors of half precision as float32 where `autocast` is on."""
+
+    def precise(value: Any) -> Any:
+        is_half = isinstance(value, _vkml.Tensor) and value.dtype in _HALF
+        return value.to(_vkml.float32) if is_half else value
+
+    @functools.wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if _vkml._autocast_dtype() == _vkml.float32:
+            return function(*args, **kwargs)
+        wide: dict[str, Any] = {name: precise(value) for name, value in kwargs.items()}
+        return function(*(precise(value) for value in args), **wide)
+
+    return call
