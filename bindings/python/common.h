@@ -41,6 +41,7 @@ void bind_jit(nb::module_& m);
 void bind_linalg(nb::module_& m);
 void bind_transforms(nb::module_& m);
 void bind_plan(nb::module_& m);
+void bind_profile(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_creation(nb::module_& m);
 void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor);

@@ -23,5 +23,6 @@ NB_MODULE(_vkml, m) {
   bind_transforms(m);
   bind_jit(m);
   bind_plan(m);
+  bind_profile(m);
   bind_argument_errors(m);  // last: it goes round all functions
 }

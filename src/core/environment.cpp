@@ -14,4 +14,12 @@ bool environment_switch(const char* name, bool fallback) {
   return value.empty() ? fallback : value != "0";
 }
 
+int debug_level() {
+  const std::string value = environment_text("VKML_DEBUG");
+  if (value.empty()) return 0;
+  char* end = nullptr;
+  const long level = std::strtol(value.c_str(), &end, 10);
+  return *end == '\0' && level >= 0 && level <= 9 ? static_cast<int>(level) : 1;
+}
+
 }  // namespace vkml

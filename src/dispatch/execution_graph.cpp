@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "vkml/dispatch/kernel_cost.h"
+
 namespace vkml::dispatch {
 
 std::vector<int> sites_of(const Kernel& kernel) {
@@ -101,7 +103,7 @@ std::string to_string(const ExecutionGraph& graph) {
   for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
     const Kernel& kernel = graph.kernels[i];
     text += fmt::format("kernel {}: {} space {} rows over the last {} axes\n", i,
-                        name_of(kernel.kind), to_string(kernel.space), kernel.reduce_dims);
+                        name_of(kernel, graph), to_string(kernel.space), kernel.reduce_dims);
     for (const Operand& operand : kernel.core_inputs)
       text += "  core  " + to_string(operand) + "\n";
     for (const Operand& operand : kernel.loads) text += "  load  " + to_string(operand) + "\n";

@@ -19,6 +19,7 @@
 #include "schedule.h"
 #include "vkml/core/error.h"
 #include "vkml/dispatch/backend.h"
+#include "vkml/dispatch/profile_log.h"
 #include "vkml/dispatch/recording.h"
 #include "vkml/ops/functions.h"
 
@@ -30,6 +31,7 @@ using graph::Node;
 using graph::NodePtr;
 
 std::shared_ptr<Plan> plan_of(const Schedule& schedule, PlanKey key, Backend& backend) {
+  const HostTimer timer(HostWork::kPlan);
   Lowered lowered = lower(schedule, fuse(schedule, fusion_options(backend)));
   std::shared_ptr<Plan> plan = make_plan(std::move(lowered.graph), backend);
   plan->key = std::move(key);
@@ -115,6 +117,7 @@ void restore_assigned(const Schedule& schedule) {
 void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
   if (roots.empty()) return;
   if (Recording* recording = Recording::current()) return recording->defer(roots, options);
+  const HostTimer timer(HostWork::kRealize);
   const Device device = common_device(roots);
   DeviceState& state = state_of(device);
   const std::scoped_lock lock(state.mutex);

@@ -62,6 +62,13 @@ bool assigns_to_fresh_block(const ExecutionGraph& graph) {
   });
 }
 
+std::shared_ptr<const KernelCosts> costs_of(const ExecutionGraph& graph) {
+  auto costs = std::make_shared<KernelCosts>();
+  costs->reserve(graph.kernels.size());
+  for (const Kernel& kernel : graph.kernels) costs->push_back(cost_of(kernel, graph));
+  return costs;
+}
+
 }  // namespace
 
 std::shared_ptr<Plan> make_plan(ExecutionGraph graph, Backend& backend) {
@@ -72,9 +79,12 @@ std::shared_ptr<Plan> make_plan(ExecutionGraph graph, Backend& backend) {
   for (std::size_t site = 0; site < graph.sites.size(); ++site)
     plan->checks |= check_of(static_cast<int>(site));
   plan->kernel_count = static_cast<std::int64_t>(graph.kernels.size());
+  plan->costs = costs_of(graph);
   plan->has_fresh_assignment = assigns_to_fresh_block(graph);
   plan->may_fail = !graph.sites.empty();
-  plan->executable = backend.compile(finish_plan(std::move(graph), backend));
+  graph = finish_plan(std::move(graph), backend);
+  const HostTimer timer(HostWork::kCompile);
+  plan->executable = backend.compile(std::move(graph));
   return plan;
 }
 

@@ -8,6 +8,7 @@
 
 #include "plan_key.h"
 #include "vkml/dispatch/backend.h"
+#include "vkml/dispatch/profile_log.h"
 
 namespace vkml::dispatch {
 
@@ -18,6 +19,7 @@ struct Plan {
   std::vector<std::uint32_t> checks_at;  // by result: the checks that it depends on (check_of())
   std::uint32_t checks = 0;              // all of them
   std::int64_t kernel_count = 0;
+  std::shared_ptr<const KernelCosts> costs;  // for profiles
   /// Whether it assigns to fresh blocks, which hold no old value when an index fails: then what may
   /// fail is waited for, so that the assigned tensors can be given their old blocks back.
   bool has_fresh_assignment = false;

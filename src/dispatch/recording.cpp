@@ -173,11 +173,13 @@ RecordedStep Recording::finish(std::span<const BlockId> kept, std::span<const Bl
   JoinedParts joined = join(std::move(parts_), kept, renewed);
   step.inputs = std::move(joined.inputs);
   step.results = std::move(joined.results);
+  const HostTimer timer(HostWork::kPlan);
   step.plan = make_plan(std::move(joined.graph), backend_for(step.device));
   return step;
 }
 
 void run(const RecordedStep& step, StepBindings& bindings) {
+  const HostTimer timer(HostWork::kReplay);
   const Plan& plan = *step.plan;
   Backend& backend = backend_for(step.device);
   Bound bound;

@@ -66,7 +66,8 @@ void set_writers(const Plan& plan, const Bound& bound,
   }
 }
 
-std::shared_ptr<Submission> run_plan(const Plan& plan, const Bound& bound, Backend& backend) {
+std::shared_ptr<Submission> run_plan(const Plan& plan, Bound& bound, Backend& backend) {
+  bound.bindings.timer = make_kernel_timer(plan.costs, backend.allocator().device());
   const bool overwrites = std::ranges::any_of(plan.donors, [](int donor) { return donor >= 0; });
   const auto attempt = [&] {
     try {
@@ -78,7 +79,9 @@ std::shared_ptr<Submission> run_plan(const Plan& plan, const Bound& bound, Backe
   };
   with_one_retry(backend, [&] { backend.reserve(*plan.executable); });
   try {
-    return with_one_retry(backend, attempt);
+    std::shared_ptr<Submission> submission = with_one_retry(backend, attempt);
+    if (prints_runs()) backend.synchronize();  // so that it is told of before what comes next
+    return submission;
   } catch (const PartialRun& failure) {
     const auto poison = std::make_shared<FailedWriter>(failure.cause);
     for (std::size_t i = 0; i < bound.results.size(); ++i) {

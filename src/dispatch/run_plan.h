@@ -26,8 +26,9 @@ void bind_input(const Plan& plan, Binding input, Bound& bound);
 /// A block of the device. Out of memory: waits, gives cached blocks back, tries once more.
 StoragePtr allocate(Backend& backend, std::size_t bytes);
 
-/// Runs the plan. What cannot be run twice, because it overwrites its inputs, is not.
-std::shared_ptr<Submission> run_plan(const Plan& plan, const Bound& bound, Backend& backend);
+/// Runs the plan. What cannot be run twice, because it overwrites its inputs, is not. Profiles see
+/// it.
+std::shared_ptr<Submission> run_plan(const Plan& plan, Bound& bound, Backend& backend);
 
 /// Names the submission that writes the results.
 void set_writers(const Plan& plan, const Bound& bound,

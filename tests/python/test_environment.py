@@ -72,6 +72,23 @@ def test_debugging_says_that_a_pipeline_cache_could_not_be_written(tmp_path):
     assert "pipeline cache" in messages(code, XDG_CACHE_HOME=str(tmp_path), VKML_DEBUG="1")
 
 
+RUNS_A_KERNEL = """
+import vkml
+x = vkml.ones(1000, device={device!r}).realize()
+(x * 2 + x).realize()
+vkml.synchronize()
+"""
+
+
+def test_debugging_prints_each_run(device):
+    code = RUNS_A_KERNEL.format(device=str(device))
+    assert messages(code, VKML_DEBUG="1") == ""
+    lines = messages(code, VKML_DEBUG="2").splitlines()
+    assert sum(f" on {device}: 1 kernels, " in line for line in lines) == 2
+    assert " GB/s " in lines[-1]
+    assert lines[-1].endswith("region mul+add [1, 1, 1, 1000]")
+
+
 ADDS_MANY = """
 import vkml
 tensors = [vkml.full((3,), float(i), device=vkml.vulkan) for i in range(20)]

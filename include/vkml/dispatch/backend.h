@@ -10,6 +10,7 @@
 
 #include "vkml/core/allocator.h"
 #include "vkml/dispatch/execution_graph.h"
+#include "vkml/dispatch/kernel_timer.h"
 #include "vkml/graph/node.h"
 
 namespace vkml::dispatch {
@@ -30,6 +31,7 @@ struct Bindings {
   std::vector<Binding> inputs;
   std::vector<Binding> results;
   std::vector<std::uint64_t> scalars;  // bits, of the types in ExecutionGraph::scalars
+  std::shared_ptr<KernelTimer> timer;  // told when the kernels ran; null: nobody asks
 };
 
 struct DeviceInfo {
@@ -82,7 +84,8 @@ class Backend {
   /// written already. A kernel that meets a set status word writes no storage that outlives the
   /// graph. Throws IndexError (synchronous devices), with every block that outlives the graph as it
   /// was; OutOfMemoryError and DeviceError before it wrote anything; PartialRun around them
-  /// afterwards.
+  /// afterwards. With a timer in the bindings, kernels run one after the other, and the timer is
+  /// told of them; a backend that evaluates no kernels ignores it.
   virtual std::shared_ptr<Submission> run(Executable& executable, const Bindings& bindings) = 0;
 
   /// Blocking copies between host memory and a storage; they wait for what writes the storage.

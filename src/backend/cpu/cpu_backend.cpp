@@ -15,6 +15,7 @@
 #include "run_context.h"
 #include "threads.h"
 #include "vkml/core/error.h"
+#include "vkml/dispatch/profile_log.h"
 
 namespace vkml::cpu {
 namespace {
@@ -25,6 +26,8 @@ using dispatch::Buffer;
 using dispatch::BufferKind;
 using dispatch::Executable;
 using dispatch::ExecutionGraph;
+using dispatch::HostTimer;
+using dispatch::HostWork;
 
 class CpuExecutable final : public Executable {
  public:
@@ -76,14 +79,19 @@ class CpuBackend final : public dispatch::Backend {
     place_buffers(plan.graph, bindings);
     Status status;
     const RunContext context{addresses_.data(), bindings.scalars.data(), &status};
+    const bool is_timed = bindings.timer != nullptr;
+    std::vector<dispatch::KernelTime> times;
     try {
       for (const auto& kernel : plan.kernels) {
+        if (is_timed) times.push_back({dispatch::steady_now(), 0});
         kernel->run(context);
+        if (is_timed) times.back().end = dispatch::steady_now();
         if (status.failed()) break;
       }
     } catch (...) {
       throw dispatch::PartialRun{std::current_exception()};
     }
+    if (is_timed) bindings.timer->finished(times, dispatch::TimeSource::kDevice);
     if (status.failed()) throw_index_error(plan.graph, status.first());
     return nullptr;
   }
@@ -91,11 +99,13 @@ class CpuBackend final : public dispatch::Backend {
   void upload(Storage& target, std::int64_t offset, std::span<const std::byte> bytes) override {
     target.wait();
     if (bytes.empty()) return;
+    const HostTimer timer(HostWork::kUpload, static_cast<std::int64_t>(bytes.size()));
     std::memcpy(static_cast<std::byte*>(target.host()) + offset, bytes.data(), bytes.size());
   }
   void download(const Storage& source, std::int64_t offset, std::span<std::byte> bytes) override {
     source.wait();
     if (bytes.empty()) return;
+    const HostTimer timer(HostWork::kDownload, static_cast<std::int64_t>(bytes.size()));
     std::memcpy(bytes.data(), static_cast<const std::byte*>(source.host()) + offset, bytes.size());
   }
 

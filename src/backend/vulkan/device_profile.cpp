@@ -54,14 +54,20 @@ void link(void*& head, Struct& structure) {
   head = &structure;
 }
 
-std::optional<std::uint32_t> find_compute_family(const InstanceFunctions& vk,
-                                                 VkPhysicalDevice device) {
+std::vector<VkQueueFamilyProperties> queue_families(const InstanceFunctions& vk,
+                                                    VkPhysicalDevice device) {
   std::uint32_t count = 0;
   vk.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   vk.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  families.resize(count);
+  return families;
+}
+
+std::optional<std::uint32_t> find_compute_family(
+    const std::vector<VkQueueFamilyProperties>& families) {
   std::optional<std::uint32_t> found;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < families.size(); ++i) {
     const VkQueueFlags flags = families[i].queueFlags;
     if (families[i].queueCount == 0 || (flags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
     // A family without graphics has the cheaper barriers.
@@ -86,6 +92,7 @@ void clamp_to_least(DeviceProfile& profile) {
   traits.max_push_bytes = 128;
   traits.max_groups = {65535, 65535, 65535};
   profile.has_addresses = false;
+  profile.timestamp_bits = 0;
   DeviceLimits& limits = profile.limits;
   limits.max_storage_range = std::min<std::uint64_t>(limits.max_storage_range, 1u << 27);
   limits.max_allocation_bytes = std::min<std::uint64_t>(limits.max_allocation_bytes, 1u << 30);
@@ -141,6 +148,7 @@ void list_features(DeviceProfile& profile) {
   add(traits.has_storage8, "storageBuffer8BitAccess");
   add(traits.has_storage16, "storageBuffer16BitAccess");
   add(traits.has_subgroup_arithmetic, fmt::format("subgroups of {}", traits.subgroup_size));
+  add(profile.timestamp_bits > 0, "timestamps");
   add(traits.has_matrix_f16, "matrix units for f16");
   add(traits.has_matrix_bf16, "matrix units for bf16");
 }
@@ -217,12 +225,15 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
                     VK_API_VERSION_MAJOR(basic.apiVersion), VK_API_VERSION_MINOR(basic.apiVersion));
     return false;
   }
-  const auto family = find_compute_family(vk, handle);
+  const std::vector<VkQueueFamilyProperties> families = queue_families(vk, handle);
+  const auto family = find_compute_family(families);
   if (!family) {
     reason = fmt::format("{} has no compute queue", profile.name);
     return false;
   }
   profile.queue_family = *family;
+  profile.timestamp_bits = families[*family].timestampValidBits;
+  profile.timestamp_period = static_cast<double>(basic.limits.timestampPeriod);
 
   const Offer offer(vk, handle, profile.api_version);
   auto& enable = profile.extensions;

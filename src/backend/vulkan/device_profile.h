@@ -60,6 +60,8 @@ struct DeviceProfile {
   std::array<std::uint8_t, VK_UUID_SIZE> cache_uuid{};
   VkPhysicalDeviceMemoryProperties memory{};
   std::uint32_t queue_family = 0;
+  std::uint32_t timestamp_bits = 0;  // that count in the queue's timestamps; 0: it writes none
+  double timestamp_period = 1;       // nanoseconds between two
   DeviceTraits traits;
   DeviceLimits limits;
   bool has_addresses = false;

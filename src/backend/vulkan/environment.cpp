@@ -7,7 +7,7 @@ namespace vkml::vulkan {
 
 bool env_min_spec() { return environment_switch("VKML_MIN_SPEC"); }
 bool env_validation() { return environment_switch("VKML_VALIDATION"); }
-bool env_debug() { return environment_switch("VKML_DEBUG"); }
+bool env_debug() { return debug_level() > 0; }
 
 std::string env_buffers() {
   const std::string value = environment_text("VKML_VULKAN_BUFFERS");

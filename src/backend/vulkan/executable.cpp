@@ -53,6 +53,7 @@ VulkanExecutable::VulkanExecutable(const dispatch::ExecutionGraph& graph, Device
     : buffers_(graph.buffers),
       sites_(std::make_shared<const std::vector<dispatch::Site>>(graph.sites)),
       scalar_count_(graph.scalars.size()),
+      kernel_count_(graph.kernels.size()),
       arena_segment_bytes_(graph.arena_segment_bytes),
       input_count_(graph.input_count),
       result_count_(graph.result_count) {
@@ -63,7 +64,8 @@ VulkanExecutable::VulkanExecutable(const dispatch::ExecutionGraph& graph, Device
   } while (begin < graph.arena_bytes);
   const DeviceProfile& profile = context.profile();
   std::vector<Pipelines::Request> requests;
-  for (const dispatch::Kernel& kernel : graph.kernels) {
+  for (std::size_t i = 0; i < graph.kernels.size(); ++i) {
+    const dispatch::Kernel& kernel = graph.kernels[i];
     const ByteHulls hulls = byte_hulls(kernel, graph);
     const DeviceTraits traits = traits_for(hulls, profile, context.name());
     const double seconds = estimate_seconds(kernel, hulls, profile.is_software());
@@ -71,6 +73,7 @@ VulkanExecutable::VulkanExecutable(const dispatch::ExecutionGraph& graph, Device
     for (Dispatch& part : parts) {
       Step step = make_step(part, hulls, graph.buffers, traits.use_addresses);
       step.seconds = seconds / static_cast<double>(parts.size());
+      step.kernel = static_cast<int>(i);
       if (step.push.size() * sizeof(std::uint32_t) != part.code->push_bytes ||
           part.code->push_bytes > traits.max_push_bytes ||
           part.buffers.size() != part.code->buffer_count) {

@@ -29,6 +29,7 @@ struct Step {
   std::vector<StepBuffer> buffers;
   std::vector<std::uint32_t> push;  // the whole block; the words for buffers are filled in by run()
   double seconds = 0;               // a rough estimate
+  int kernel = 0;                   // of the plan, all of whose steps follow one another
 };
 
 class VulkanExecutable : public dispatch::Executable {
@@ -40,6 +41,7 @@ class VulkanExecutable : public dispatch::Executable {
   const std::vector<dispatch::Buffer>& buffers() const { return buffers_; }
   const std::shared_ptr<const std::vector<dispatch::Site>>& sites() const { return sites_; }
   std::size_t scalar_count() const { return scalar_count_; }
+  std::size_t kernel_count() const { return kernel_count_; }
   /// Bytes of each block of the arena, and the length of all but the last.
   const std::vector<std::int64_t>& arena_blocks() const { return arena_blocks_; }
   std::int64_t arena_segment_bytes() const { return arena_segment_bytes_; }
@@ -61,6 +63,7 @@ class VulkanExecutable : public dispatch::Executable {
   std::vector<dispatch::Buffer> buffers_;
   std::shared_ptr<const std::vector<dispatch::Site>> sites_;
   std::size_t scalar_count_ = 0;
+  std::size_t kernel_count_ = 0;
   std::vector<std::int64_t> arena_blocks_;
   std::int64_t arena_segment_bytes_ = 0;
   int input_count_ = 0;

@@ -28,6 +28,7 @@ Frame::~Frame() {
   const DeviceFunctions& vk = context_.vk();
   vk.DestroyCommandPool(context_.device(), commands_, nullptr);
   vk.DestroyDescriptorPool(context_.device(), descriptors_, nullptr);
+  vk.DestroyQueryPool(context_.device(), queries_, nullptr);
 }
 
 void Frame::begin(std::size_t scalars, std::uint32_t sets, std::uint32_t descriptors) {
@@ -60,6 +61,20 @@ void Frame::begin(std::size_t scalars, std::uint32_t sets, std::uint32_t descrip
   } else if (descriptors_ != VK_NULL_HANDLE) {
     check(vk.ResetDescriptorPool(context_.device(), descriptors_, 0), "vkResetDescriptorPool");
   }
+}
+
+VkQueryPool Frame::queries(std::uint32_t count) {
+  if (count <= max_queries_) return queries_;
+  const DeviceFunctions& vk = context_.vk();
+  vk.DestroyQueryPool(context_.device(), queries_, nullptr);
+  queries_ = VK_NULL_HANDLE;
+  max_queries_ = 0;
+  auto info = vk_struct<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = count;
+  check(vk.CreateQueryPool(context_.device(), &info, nullptr, &queries_), "vkCreateQueryPool");
+  max_queries_ = count;
+  return queries_;
 }
 
 VkCommandBuffer Frame::begin_commands(VkCommandBufferUsageFlags usage) {
@@ -95,6 +110,8 @@ void FramePool::collect() {
     in_flight_.pop_front();
     if (frame->submission) frame->submission->resolve();
     frame->submission.reset();
+    if (frame->timing) frame->timing->report(*context_);
+    frame->timing.reset();
     if (frame.use_count() == 1) idle_.push_back(std::move(frame));
   }
 }

@@ -12,6 +12,7 @@
 
 #include "device_context.h"
 #include "dispatch_list.h"
+#include "kernel_timing.h"
 #include "memory_pool.h"
 #include "submission.h"
 
@@ -44,9 +45,13 @@ class Frame {
   }
   std::byte* scalars() const { return control_->host + kScalarsAt; }
   VkDescriptorPool descriptors() const { return descriptors_; }
+  /// A pool of so many timestamps at least.
+  VkQueryPool queries(std::uint32_t count);
 
   /// The submission that uses the frame; null for transfers.
   VulkanSubmission::Pointer submission;
+  /// Told when the submission is done; null: nobody asks.
+  std::unique_ptr<KernelTiming> timing;
   std::uint64_t value = 0;
   std::uint64_t busy_until() const { return submission ? submission->busy_until() : value; }
 
@@ -65,6 +70,8 @@ class Frame {
   std::size_t used_buffers_ = 0;
   VkDescriptorPool descriptors_ = VK_NULL_HANDLE;
   std::uint32_t max_sets_ = 0, max_descriptors_ = 0;
+  VkQueryPool queries_ = VK_NULL_HANDLE;
+  std::uint32_t max_queries_ = 0;
 };
 
 /// Frames in flight and frames to use again. One that a recording holds is not given to others.

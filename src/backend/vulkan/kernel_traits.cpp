@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "vkml/core/error.h"
+#include "vkml/dispatch/kernel_cost.h"
 
 namespace vkml::vulkan {
 
@@ -29,36 +30,6 @@ void include(ByteHulls& hulls, const dispatch::Operand& operand) {
   const auto [place, is_new] = hulls.try_emplace(operand.buffer, hull);
   place->second.begin = std::min(place->second.begin, hull.begin);
   place->second.end = std::max(place->second.end, hull.end);
-}
-
-/// Multiply-adds for each element of the core's result.
-double core_length(const dispatch::Kernel& kernel) {
-  using ops::CoreKind;
-  const auto length = [&](std::size_t input, std::initializer_list<std::size_t> axes) {
-    double product = 1;
-    for (const std::size_t axis : axes) {
-      product *= static_cast<double>(kernel.core_inputs[input].extents[axis]);
-    }
-    return product;
-  };
-  switch (kernel.kind) {
-    case CoreKind::kMatmul:
-      return length(0, {3});
-    case CoreKind::kConv2d:
-      return length(1, {1, 2, 3});
-    case CoreKind::kConv2dInputGradient:
-      return length(1, {0, 2, 3});
-    case CoreKind::kConv2dWeightGradient:
-      return length(0, {0, 2, 3});
-    case CoreKind::kMaxPool2d:
-    case CoreKind::kMaxPool2dIndices:
-    case CoreKind::kMaxPool2dGradient:
-    case CoreKind::kAvgPool2d:
-    case CoreKind::kAvgPool2dGradient:
-      return static_cast<double>(kernel.attributes[0] * kernel.attributes[1]);
-    default:
-      return 0;
-  }
 }
 
 }  // namespace
@@ -99,8 +70,9 @@ double estimate_seconds(const dispatch::Kernel& kernel, const ByteHulls& hulls, 
   const double operations_per_second = is_software ? 1e9 : 5e11;
   double bytes = 0;
   for (const auto& [buffer, hull] : hulls) bytes += static_cast<double>(hull.end - hull.begin);
-  const double each = 2 * core_length(kernel) + static_cast<double>(kernel.program.code.size());
-  const double operations = each * static_cast<double>(dispatch::numel(kernel.space));
+  const double operations =
+      2 * dispatch::core_terms(kernel) + static_cast<double>(kernel.program.code.size()) *
+                                             static_cast<double>(dispatch::numel(kernel.space));
   return bytes / bytes_per_second + operations / operations_per_second;
 }
 

@@ -41,6 +41,8 @@ namespace vkml::vulkan {
   X(CmdDispatch)                        \
   X(CmdPipelineBarrier)                 \
   X(CmdPushConstants)                   \
+  X(CmdResetQueryPool)                  \
+  X(CmdWriteTimestamp)                  \
   X(CreateBuffer)                       \
   X(CreateCommandPool)                  \
   X(CreateComputePipelines)             \
@@ -48,6 +50,7 @@ namespace vkml::vulkan {
   X(CreateDescriptorSetLayout)          \
   X(CreatePipelineCache)                \
   X(CreatePipelineLayout)               \
+  X(CreateQueryPool)                    \
   X(CreateSemaphore)                    \
   X(CreateShaderModule)                 \
   X(DestroyBuffer)                      \
@@ -58,6 +61,7 @@ namespace vkml::vulkan {
   X(DestroyPipeline)                    \
   X(DestroyPipelineCache)               \
   X(DestroyPipelineLayout)              \
+  X(DestroyQueryPool)                   \
   X(DestroySemaphore)                   \
   X(DestroyShaderModule)                \
   X(EndCommandBuffer)                   \
@@ -65,6 +69,7 @@ namespace vkml::vulkan {
   X(GetBufferMemoryRequirements)        \
   X(GetDeviceQueue)                     \
   X(GetPipelineCacheData)               \
+  X(GetQueryPoolResults)                \
   X(MapMemory)                          \
   X(MergePipelineCaches)                \
   X(QueueSubmit)                        \

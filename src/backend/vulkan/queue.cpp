@@ -7,6 +7,7 @@
 #include "check.h"
 #include "vk_struct.h"
 #include "vkml/core/error.h"
+#include "vkml/dispatch/profile_log.h"
 
 namespace vkml::vulkan {
 
@@ -43,6 +44,7 @@ void Queue::lose(const char* call, VkResult result) {
 }
 
 std::uint64_t Queue::submit(std::span<const VkCommandBuffer> commands) {
+  const dispatch::HostTimer timer(dispatch::HostWork::kSubmit);
   const std::lock_guard lock(mutex_);
   if (is_lost()) lose("vkQueueSubmit", VK_ERROR_DEVICE_LOST);
   const std::uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
@@ -87,6 +89,7 @@ VkResult Queue::wait_for(std::uint64_t value, std::uint64_t nanoseconds) {
 
 void Queue::wait(std::uint64_t value) {
   if (completed_.load(std::memory_order_acquire) >= value || completed() >= value) return;
+  const dispatch::HostTimer timer(dispatch::HostWork::kWait);
   if (!is_software_) {
     const auto until = Clock::now() + kSpin;
     while (Clock::now() < until) {

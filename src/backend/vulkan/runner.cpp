@@ -9,6 +9,7 @@
 #include "process_state.h"
 #include "vk_struct.h"
 #include "vkml/core/error.h"
+#include "vkml/dispatch/profile_log.h"
 
 namespace vkml::vulkan {
 
@@ -45,7 +46,10 @@ std::vector<std::int64_t> hazard_offsets(const dispatch::Bindings& bindings,
 
 Runner::Runner(std::shared_ptr<DeviceContext> context, std::shared_ptr<MemoryPool> memory,
                FramePool& frames)
-    : context_(std::move(context)), memory_(std::move(memory)), frames_(frames) {}
+    : context_(std::move(context)),
+      memory_(std::move(memory)),
+      frames_(frames),
+      clock_(std::make_shared<DeviceClock>(*context_)) {}
 
 Runner::~Runner() { release_arena(); }
 
@@ -293,15 +297,22 @@ void Runner::record(VulkanExecutable& executable, const RunLayout& layout, Frame
                     const StatusReport& inherited, VkCommandBufferUsageFlags usage, Finish finish) {
   const DeviceFunctions& vk = context_->vk();
   const std::vector<bool>& barriers = executable.barriers(layout.pattern, layout.offsets);
+  KernelTiming* const timing = frame.timing.get();
   VkCommandBuffer commands = frame.begin_commands(usage);
   bound_ = nullptr;
   barrier_after_everything(vk, commands);
   if (inherited.buffer != VK_NULL_HANDLE) copy_status(commands, inherited, frame);
+  if (timing != nullptr) timing->begin(vk, commands);
   double seconds = 0;
   std::size_t recorded = 0;
-  for (std::size_t i = 0; i < executable.steps().size(); ++i) {
-    const Step& step = executable.steps()[i];
-    if (recorded > 0 && (recorded >= kMaxSteps || seconds + step.seconds > kMaxSeconds)) {
+  const std::vector<Step>& steps = executable.steps();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    const bool is_first = i == 0 || steps[i - 1].kernel != step.kernel;
+    const bool is_last = i + 1 == steps.size() || steps[i + 1].kernel != step.kernel;
+    const bool is_submitted_alone = is_first && timing != nullptr && timing->uses_host_clock();
+    if (recorded > 0 &&
+        (recorded >= kMaxSteps || seconds + step.seconds > kMaxSeconds || is_submitted_alone)) {
       check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
       finish(commands);
       commands = frame.begin_commands(usage);
@@ -311,7 +322,9 @@ void Runner::record(VulkanExecutable& executable, const RunLayout& layout, Frame
     }
     // A barrier reaches back across command buffers: it orders all that was submitted before.
     if (barriers[i]) barrier_between_dispatches(vk, commands);
+    if (timing != nullptr && is_first) timing->begin_kernel(vk, commands, step.kernel);
     record_step(commands, step, frame, layout.places);
+    if (timing != nullptr && is_last) timing->end_kernel(vk, commands);
     seconds += step.seconds;
     ++recorded;
   }
@@ -322,10 +335,31 @@ void Runner::record(VulkanExecutable& executable, const RunLayout& layout, Frame
 
 std::uint64_t Runner::record_and_submit(VulkanExecutable& executable, const RunLayout& layout,
                                         Frame& frame, const StatusReport& inherited) {
+  const dispatch::HostTimer timer(dispatch::HostWork::kCommands);
+  Queue& queue = context_->queue();
   std::uint64_t value = 0;
+  const bool is_timed_here = frame.timing && frame.timing->uses_host_clock();
   record(executable, layout, frame, inherited, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-         [&](VkCommandBuffer commands) { value = context_->queue().submit(commands); });
+         [&](VkCommandBuffer commands) {
+           if (!is_timed_here) {
+             value = queue.submit(commands);
+             return;
+           }
+           frame.timing->run_alone([&] {
+             value = queue.submit(commands);
+             queue.wait(value);
+           });
+         });
   return value;
+}
+
+std::unique_ptr<KernelTiming> Runner::make_timing(
+    const VulkanExecutable& executable, Frame& frame,
+    std::shared_ptr<dispatch::KernelTimer> timer) const {
+  const std::size_t kernels = executable.kernel_count();
+  VkQueryPool queries = VK_NULL_HANDLE;
+  if (clock_->has_timestamps()) queries = frame.queries(2 * static_cast<std::uint32_t>(kernels));
+  return std::make_unique<KernelTiming>(clock_, queries, std::move(timer), kernels);
 }
 
 Recording* Runner::recording_for(VulkanExecutable& executable, const RunLayout& layout) {
@@ -336,6 +370,7 @@ Recording* Runner::recording_for(VulkanExecutable& executable, const RunLayout& 
   std::shared_ptr<Frame> frame = frames_.make();
   frame->begin(executable.scalar_count(), executable.pooled_sets(),
                executable.pooled_descriptors());
+  const dispatch::HostTimer timer(dispatch::HostWork::kCommands);
   std::vector<VkCommandBuffer> kept;
   record(executable, layout, *frame, {}, 0,
          [&](VkCommandBuffer commands) { kept.push_back(commands); });
@@ -365,11 +400,13 @@ VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
                                       const dispatch::Bindings& bindings) {
   if (executable.steps().empty()) return nullptr;
   reserve(executable);
+  if (bindings.timer) clock_->calibrate(frames_);
   frames_.collect();  // so that failures of what is done are known below
   std::vector<VulkanSubmission::Pointer> before = dependencies(bindings);
   const StatusReport inherited = inherited_status(before);
   const RunLayout needed = layout(executable, bindings);
-  const Recording* recording = recording_for(executable, needed);
+  // Kept commands write no timestamps.
+  const Recording* recording = bindings.timer ? nullptr : recording_for(executable, needed);
   std::shared_ptr<Frame> frame;
   std::shared_ptr<Frame> inheriting;
   if (recording != nullptr) {
@@ -379,6 +416,7 @@ VulkanSubmission::Pointer Runner::run(VulkanExecutable& executable,
     frame = frames_.acquire();
     frame->begin(bindings.scalars.size(), executable.pooled_sets(),
                  executable.pooled_descriptors());
+    if (bindings.timer) frame->timing = make_timing(executable, *frame, bindings.timer);
   }
   if (!bindings.scalars.empty()) {
     std::memcpy(frame->scalars(), bindings.scalars.data(),

@@ -48,6 +48,8 @@ class Runner {
   template <typename Finish>
   void record(VulkanExecutable& executable, const RunLayout& layout, Frame& frame,
               const StatusReport& inherited, VkCommandBufferUsageFlags usage, Finish finish);
+  std::unique_ptr<KernelTiming> make_timing(const VulkanExecutable& executable, Frame& frame,
+                                            std::shared_ptr<dispatch::KernelTimer> timer) const;
   void record_step(VkCommandBuffer commands, const Step& step, const Frame& frame,
                    const std::vector<Place>& places);
   void bind_addresses(const Step& step, const Frame& frame, const std::vector<Place>& places);
@@ -57,6 +59,7 @@ class Runner {
   std::shared_ptr<DeviceContext> context_;
   std::shared_ptr<MemoryPool> memory_;
   FramePool& frames_;
+  std::shared_ptr<DeviceClock> clock_;
   std::vector<Block*> arena_;
   std::uint64_t run_ = 0;
   const Pipeline* bound_ = nullptr;  // in the command buffer being recorded

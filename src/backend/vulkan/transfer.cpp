@@ -5,6 +5,7 @@
 
 #include "barriers.h"
 #include "check.h"
+#include "vkml/dispatch/profile_log.h"
 
 namespace vkml::vulkan {
 
@@ -85,6 +86,8 @@ std::uint64_t Transfer::submit_copy(const Block& source, std::uint64_t source_of
 
 void Transfer::upload(Block& target, std::uint64_t offset, std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
+  const dispatch::HostTimer timer(dispatch::HostWork::kUpload,
+                                  static_cast<std::int64_t>(bytes.size()));
   Queue& queue = context_->queue();
   const bool in_place = target.host != nullptr &&
                         (bytes.size() > kMaxStagedUpload || queue.completed() >= target.last_use);
@@ -111,6 +114,8 @@ void Transfer::upload_staged(Block& target, std::uint64_t offset,
 
 void Transfer::download(Block& source, std::uint64_t offset, std::span<std::byte> bytes) {
   if (bytes.empty()) return;
+  const dispatch::HostTimer timer(dispatch::HostWork::kDownload,
+                                  static_cast<std::int64_t>(bytes.size()));
   const bool is_cached = context_->memory_type(MemoryKind::kDevice).is_cached();
   if (source.host != nullptr && (is_cached || bytes.size() <= kMaxUncachedRead)) {
     context_->queue().wait(source.last_write);
