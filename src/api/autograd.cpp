@@ -1,7 +1,6 @@
 // backward() and gradients() on tensors: the graph's backward pass, then one submission.
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "pending_assignments.h"
@@ -33,7 +32,8 @@ class GradientRollback {
     before_.emplace_back(leaf, leaf->current());
   }
   void undo() {
-    for (const auto& [gradient, slot] : std::views::reverse(before_)) gradient->set(slot);
+    for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry)
+      entry->first->set(entry->second);
   }
 
  private:

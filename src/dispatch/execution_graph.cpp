@@ -16,7 +16,7 @@ std::vector<int> sites_of(const Kernel& kernel) {
       sites.push_back(static_cast<int>(instruction.imm));
   }
   std::ranges::sort(sites);
-  sites.erase(std::ranges::unique(sites).begin(), sites.end());
+  sites.erase(std::unique(sites.begin(), sites.end()), sites.end());
   return sites;
 }
 

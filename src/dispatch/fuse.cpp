@@ -71,7 +71,7 @@ class Fuser {
     }
     // The latest first.
     std::ranges::sort(groups, std::greater<>());
-    groups.erase(std::ranges::unique(groups).begin(), groups.end());
+    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
     return groups;
   }
 

@@ -38,7 +38,7 @@ std::vector<int> GroupGraph::sources(int group) {
   std::vector<int>& sources = sources_[at(group)];
   for (int& source : sources) source = find(source);
   std::ranges::sort(sources);
-  sources.erase(std::ranges::unique(sources).begin(), sources.end());
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
   std::erase(sources, group);
   distinct_[at(group)] = sources.size();
   return sources;
