@@ -354,6 +354,13 @@ inline std::vector<KernelCase> row_cases() {
   }
   cases.push_back(softmax_case({1, 1, 5, 100}, 1, false, DType::kF16, BufferKind::kInput));
   cases.push_back(softmax_case({1, 1, 5, 99}, 1, false, DType::kBF16, BufferKind::kInput));
+  // Rows that begin at no multiple of a vector: held by lanes, and read again in each phase.
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const Extents& space : {Extents{1, 1, 7, 65}, Extents{1, 2, 3, 258},
+                                 Extents{1, 1, 5, 1027}, Extents{1, 1, 3, 40003}}) {
+      cases.push_back(softmax_case(space, 1, false, dtype, BufferKind::kTemporary));
+    }
+  }
   cases.push_back(batch_norm_case(6, 5, 24));
   cases.push_back(batch_norm_case(3, 40, 256));
   return cases;

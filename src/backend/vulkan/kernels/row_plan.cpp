@@ -8,7 +8,9 @@ namespace vkml::vulkan {
 
 namespace {
 
-constexpr std::int64_t kVector = 4;
+constexpr std::int64_t kVector = kRowVector;
+/// Rows shorter than this would spend too much on the incomplete vectors at their ends.
+constexpr std::int64_t kShortestShifted = 64;
 /// Registers that a lane may fill with elements of the row, and those of a whole workgroup: more
 /// would spill, and reading the row again is faster.
 constexpr std::int64_t kHeldByLane = 64;
@@ -75,6 +77,26 @@ bool may_use_vectors(const dispatch::Kernel& kernel, const RowSpaces& spaces) {
   return any;
 }
 
+/// The operand that says where the vectors of a shifted row begin, or -1: all that is stored has to
+/// begin there too. See RowPlan::lead.
+int lead_of(const dispatch::Kernel& kernel, const RowSpaces& spaces) {
+  if (spaces.columns.rank() != 1 || spaces.columns.count() < kShortestShifted) return -1;
+  int lead = -1;
+  for (std::size_t i = spaces.operands.size(); i-- > 0;) {
+    if (!spaces.varies_along_row(i)) continue;
+    const bool is_store = i >= kernel.loads.size();
+    const bool is_dense = spaces.columns.strides[i].back() == 1;
+    const bool fits =
+        is_dense && (lead < 0 || rows_begin_alike(spaces, static_cast<std::size_t>(lead), i));
+    if (is_store && !fits) return -1;
+    // A row that is the same for all is no measure: there are better ones, or it is short.
+    const auto& rows = spaces.rows.strides[i];
+    const bool moves = std::any_of(rows.begin(), rows.end(), [](std::int64_t s) { return s != 0; });
+    if (lead < 0 && is_dense && (moves || is_store)) lead = static_cast<int>(i);
+  }
+  return lead;
+}
+
 /// Lanes that keep each one's share of a row within what a software driver executes.
 std::int64_t software_lanes(std::int64_t columns, std::int64_t width) {
   return power_of_two(divide_up(columns, kSoftwareTurnsOfAPass * width), 1024);
@@ -125,6 +147,11 @@ bool reads_row_again(const dispatch::Kernel& kernel, const dispatch::ProgramLeve
   return false;
 }
 
+/// Places that the vectors of a row take up, those before its first element included.
+std::int64_t places_of(const RowSpaces& spaces, const RowPlan& plan) {
+  return spaces.columns.count() + (plan.is_shifted() ? kVector - 1 : 0);
+}
+
 void choose_splits(const RowSpaces& spaces, const DeviceTraits& traits, RowPlan& plan) {
   const std::int64_t columns = spaces.columns.count();
   const std::int64_t groups = divide_up(spaces.rows.count(), plan.layout.rows);
@@ -133,8 +160,9 @@ void choose_splits(const RowSpaces& spaces, const DeviceTraits& traits, RowPlan&
       plan.layout.rows_are_neighbours ? kShortestSplit / 16 : kShortestSplit;
   const std::int64_t splits = std::min(divide_up(wanted, groups), columns / shortest);
   if (splits < 2) return;
-  plan.span = divide_up(divide_up(columns, splits), kVector) * kVector;
-  plan.splits = static_cast<std::uint32_t>(divide_up(columns, plan.span));
+  const std::int64_t places = places_of(spaces, plan);
+  plan.span = divide_up(divide_up(places, splits), kVector) * kVector;
+  plan.splits = static_cast<std::uint32_t>(divide_up(places, plan.span));
   // Many workgroups hide latency; each then needs few invocations, with loads in flight.
   if (!traits.is_software && !plan.layout.rows_are_neighbours) {
     plan.layout.lanes = std::min<std::uint32_t>(plan.layout.lanes, 256);
@@ -146,6 +174,12 @@ void choose_splits(const RowSpaces& spaces, const DeviceTraits& traits, RowPlan&
 bool RowSpaces::varies_along_row(std::size_t operand) const {
   const auto& strides = columns.strides[operand];
   return std::any_of(strides.begin(), strides.end(), [](std::int64_t s) { return s != 0; });
+}
+
+bool rows_begin_alike(const RowSpaces& spaces, std::size_t a, std::size_t b) {
+  return std::equal(
+      spaces.rows.strides[a].begin(), spaces.rows.strides[a].end(), spaces.rows.strides[b].begin(),
+      [](std::int64_t left, std::int64_t right) { return (left - right) % kVector == 0; });
 }
 
 RowSpaces row_spaces(const dispatch::Kernel& kernel) {
@@ -169,6 +203,8 @@ RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
   const bool neighbours = rows_are_neighbours(kernel, spaces);
   RowPlan plan;
   plan.vectors = !neighbours && may_use_vectors(kernel, spaces);
+  if (!neighbours && !plan.vectors) plan.lead = lead_of(kernel, spaces);
+  plan.vectors |= plan.is_shifted();
   plan.layout = choose_layout(spaces, plan, neighbours, traits);
   std::int64_t streams = 0;
   for (std::size_t i = 0; i < kernel.loads.size(); ++i) streams += spaces.varies_along_row(i);
@@ -178,7 +214,7 @@ RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
   if (plan.splits > 1) return plan;
 
   const std::int64_t width = plan.vectors ? kVector : 1;
-  const std::int64_t chunks = divide_up(spaces.columns.count(), width * plan.layout.lanes);
+  const std::int64_t chunks = divide_up(places_of(spaces, plan), width * plan.layout.lanes);
   const std::int64_t held = chunks * width * std::max<std::int64_t>(1, streams);
   if (chunks > 0 && held <= kHeldByLane && held * plan.layout.size() <= kHeldByGroup)
     plan.chunks = static_cast<std::uint32_t>(chunks);

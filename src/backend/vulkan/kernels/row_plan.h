@@ -20,12 +20,23 @@ struct RowSpaces {
 
 struct RowPlan {
   LaneLayout layout;
-  bool vectors = false;      // a lane takes four neighbours of a row at once
+  bool vectors = false;  // a lane takes four neighbours of a row at once
+  /// Where vectors are used and rows begin anywhere: an operand whose rows say where. The vectors
+  /// of a row begin at the multiple of four before its first element, and their elements that
+  /// belong to the neighbours take no part. -1: rows begin at multiples of four.
+  int lead = -1;
   std::uint32_t chunks = 0;  // a lane's share of a row held in registers; 0: read in each phase
   std::uint32_t unroll = 1;  // loads in flight in a loop
   std::uint32_t splits = 1;  // parts of a row that workgroups reduce separately
   std::int64_t span = 0;     // elements of one part
+
+  bool is_shifted() const { return lead >= 0; }
 };
+
+/// Elements of a vector.
+inline constexpr std::int64_t kRowVector = 4;
+/// Whether the rows of two operands begin equally far from multiples of four.
+bool rows_begin_alike(const RowSpaces& spaces, std::size_t a, std::size_t b);
 
 RowSpaces row_spaces(const dispatch::Kernel& kernel);
 RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,

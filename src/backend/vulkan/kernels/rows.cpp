@@ -7,7 +7,8 @@
 // memory go to neighbouring lanes, so that sums of columns read whole cache lines. Few long rows
 // are cut into parts that reduce into scratch, which a second dispatch combines. Loops sum in
 // blocks, so that rounding errors grow with the length of a block and the number of blocks, not
-// their product. Bound: memory, one read and one write of the row.
+// their product. A row that begins at no multiple of a vector is read in vectors all the same, from
+// the multiple before it (row_plan.h). Bound: memory, one read and one write of the row.
 #include "kernels/rows.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ using spirv::Value;
 
 namespace {
 
-constexpr int kVector = 4;
+constexpr int kVector = static_cast<int>(kRowVector);
 /// Turns of a loop that sum into one accumulator before it is added to the total.
 constexpr std::uint32_t kBlockTurns = 64;
 
@@ -81,9 +82,13 @@ void RowKernel::open_operands() {
       access.column_strides.push_back(shader_.stride_parameter(stride));
     }
     access.varies = spaces_.varies_along_row(i);
-    access.is_dense = plan_.vectors && columns.back() == 1 &&
-                      std::all_of(columns.begin(), columns.end() - 1, is_aligned) &&
-                      std::all_of(rows.begin(), rows.end(), is_aligned);
+    access.is_dense = plan_.vectors && columns.back() == 1;
+    if (plan_.is_shifted()) {
+      access.is_dense &= rows_begin_alike(spaces_, i, static_cast<std::size_t>(plan_.lead));
+    } else {
+      access.is_dense &= std::all_of(columns.begin(), columns.end() - 1, is_aligned) &&
+                         std::all_of(rows.begin(), rows.end(), is_aligned);
+    }
     accesses_.push_back(std::move(access));
   }
   if (plan_.splits > 1) {
@@ -109,13 +114,10 @@ std::vector<Value> RowKernel::coordinates_of(const CollapsedSpace& space,
 void RowKernel::place_rows() {
   Value group = b_.workgroup_id(1) * b_.workgroup_count(0) + b_.workgroup_id(0);
   begin_ = b_.u32(0);
-  end_ = column_count_;
   if (stage_ == Stage::kPartials) {
     split_ = group % split_count_;
     group = group / split_count_;
     begin_ = split_ * span_;
-    const Value past = begin_ + span_;
-    end_ = b_.select(less(past, column_count_), past, column_count_);
   }
   const Value local = b_.local_index();
   lane_ = plan_.layout.lane(local);
@@ -129,6 +131,9 @@ void RowKernel::place_rows() {
     for (std::size_t axis = 0; axis < row_coordinates_.size(); ++axis) {
       access.row_start = access.row_start + row_coordinates_[axis] * access.row_strides[axis];
     }
+  }
+  if (plan_.is_shifted()) {
+    lead_ = accesses_[static_cast<std::size_t>(plan_.lead)].row_start & (kVector - 1);
   }
 }
 
@@ -148,7 +153,14 @@ Value RowKernel::load(const Access& access, Value position, int components) {
   if (access.is_dense) return access.elements.load4(index);
   std::vector<Value> lanes;
   for (std::uint32_t k = 0; k < kVector; ++k) {
-    lanes.push_back(access.elements.load(index + access.column_strides.back() * k));
+    if (is_shifted(components)) {
+      // What lies outside the row may lie outside the operand.
+      const Value at = position + k;
+      const Value inside = b_.select(less(at, column_count_), at, b_.u32(0));
+      lanes.push_back(access.elements.load(element_index(access, inside)));
+    } else {
+      lanes.push_back(access.elements.load(index + access.column_strides.back() * k));
+    }
   }
   return b_.compose(lanes);
 }
@@ -162,7 +174,33 @@ void RowKernel::store(const Access& access, Value position, Value value) {
   }
 }
 
-RowKernel::Chunk RowKernel::make_chunk(Value position, Value is_valid, int components) {
+void RowKernel::store_valid(const Access& access, const Chunk& chunk, Value value) {
+  if (chunk.is_valid.type.components == 1) return store(access, chunk.position, value);
+  const Value are_all =
+      logical_and(b_.component(chunk.is_valid, 0), b_.component(chunk.is_valid, kVector - 1));
+  b_.if_else(
+      are_all, [&] { store(access, chunk.position, value); },
+      [&] {
+        for (int k = 0; k < kVector; ++k) {
+          b_.if_then(b_.component(chunk.is_valid, k), [&] {
+            store(access, chunk.position + static_cast<std::uint32_t>(k), b_.component(value, k));
+          });
+        }
+      });
+}
+
+Value RowKernel::validity(Value place, int components) {
+  if (!is_shifted(components)) return less(place, column_count_);
+  std::array<Value, kVector> valid;
+  for (std::uint32_t k = 0; k < kVector; ++k) {
+    // A position below zero has wrapped round to a very large one.
+    valid[k] = less(place - shift_ + k, column_count_);
+  }
+  return b_.compose(valid);
+}
+
+RowKernel::Chunk RowKernel::make_chunk(Value first, Value is_valid, int components) {
+  const Value position = is_shifted(components) ? first - shift_ : first;
   ProgramSources sources;
   sources.load = [this, position, components](int load) {
     return this->load(accesses_[static_cast<std::size_t>(load)], position, components);
@@ -184,11 +222,13 @@ RowKernel::Chunk RowKernel::make_chunk(Value position, Value is_valid, int compo
 std::vector<RowKernel::Chunk> RowKernel::hold_row(int components, std::uint32_t chunks) {
   std::vector<Chunk> held;
   const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
-  const bool is_whole = spaces_.columns.count() == std::int64_t{step} * chunks;
+  const bool is_whole =
+      !is_shifted(components) && spaces_.columns.count() == std::int64_t{step} * chunks;
   for (std::uint32_t i = 0; i < chunks; ++i) {
     const Value position = lane_ * static_cast<std::uint32_t>(components) + i * step;
-    const Value is_valid = is_whole ? b_.boolean(true) : less(position, column_count_);
-    held.push_back(make_chunk(b_.select(is_valid, position, b_.u32(0)), is_valid, components));
+    const Value is_inside = is_whole ? b_.boolean(true) : less(position, end_);
+    const Value is_valid = is_shifted(components) ? validity(position, components) : is_inside;
+    held.push_back(make_chunk(b_.select(is_inside, position, b_.u32(0)), is_valid, components));
   }
   return held;
 }
@@ -249,7 +289,9 @@ void RowKernel::accumulate(const std::vector<Reduction>& reductions,
   const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
   std::vector<Chunk> chunks;
   for (std::uint32_t i = 0; i < count; ++i) {
-    chunks.push_back(make_chunk(first + i * step, b_.boolean(true), components));
+    const Value place = first + i * step;
+    const Value is_valid = is_shifted(components) ? validity(place, components) : b_.boolean(true);
+    chunks.push_back(make_chunk(place, is_valid, components));
     emit_elements(chunks.back(), operands);
   }
   for (std::size_t k = 0; k < reductions.size(); ++k) {
@@ -412,21 +454,23 @@ void RowKernel::store_outputs(std::vector<Chunk>& held, int components) {
   }
   const auto store_chunk = [&](Chunk& chunk) {
     for (const std::size_t i : along_row) {
-      store(accesses_[kernel_.loads.size() + i], chunk.position,
-            chunk.program->value(kernel_.program.outputs[i]));
+      store_valid(accesses_[kernel_.loads.size() + i], chunk,
+                  chunk.program->value(kernel_.program.outputs[i]));
     }
   };
   for (Chunk& chunk : held) {
     if (along_row.empty()) break;
     emit_elements(chunk, registers);
-    b_.if_then(logical_and(chunk.is_valid, row_is_valid_),
-               [&] { shader_.guarded([&] { store_chunk(chunk); }); });
+    const Value may_store =
+        is_shifted(components) ? row_is_valid_ : logical_and(chunk.is_valid, row_is_valid_);
+    b_.if_then(may_store, [&] { shader_.guarded([&] { store_chunk(chunk); }); });
   }
   if (held.empty() && !along_row.empty()) {
     const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
     const Value first = lane_ * static_cast<std::uint32_t>(components);
-    b_.for_range(first, column_count_, b_.u32(step), [&](Value at) {
-      Chunk chunk = make_chunk(at, b_.boolean(true), components);
+    b_.for_range(first, end_, b_.u32(step), [&](Value at) {
+      const Value is_valid = is_shifted(components) ? validity(at, components) : b_.boolean(true);
+      Chunk chunk = make_chunk(at, is_valid, components);
       emit_elements(chunk, registers);
       b_.if_then(row_is_valid_, [&] { shader_.guarded([&] { store_chunk(chunk); }); });
     });
@@ -443,6 +487,12 @@ void RowKernel::store_outputs(std::vector<Chunk>& held, int components) {
 
 void RowKernel::run(int components, std::uint32_t chunks) {
   reductions_done_ = 0;
+  shift_ = is_shifted(components) ? lead_ : b_.u32(0);
+  end_ = is_shifted(components) ? column_count_ + shift_ : column_count_;
+  if (stage_ == Stage::kPartials) {
+    const Value past = begin_ + span_;
+    end_ = b_.select(less(past, end_), past, end_);
+  }
   ProgramSources sources;
   sources.load = [this](int load) {
     const Access& access = accesses_[static_cast<std::size_t>(load)];

@@ -29,8 +29,8 @@ class RowKernel {
   };
   /// The elements of a row that a lane computes at once.
   struct Chunk {
-    spirv::Value position;  // of the first, in the row
-    spirv::Value is_valid;
+    spirv::Value position;  // of the first, in the row; below zero (wrapped) in a shifted row
+    spirv::Value is_valid;  // of each element in a shifted row, else of all
     std::unique_ptr<ProgramEmitter> program;
   };
 
@@ -42,9 +42,13 @@ class RowKernel {
   spirv::Value element_index(const Access& access, spirv::Value position);
   spirv::Value load(const Access& access, spirv::Value position, int components);
   void store(const Access& access, spirv::Value position, spirv::Value value);
+  void store_valid(const Access& access, const Chunk& chunk, spirv::Value value);
 
   void run(int components, std::uint32_t chunks);
-  Chunk make_chunk(spirv::Value position, spirv::Value is_valid, int components);
+  bool is_shifted(int components) const { return plan_.is_shifted() && components > 1; }
+  /// Whether the elements at `place`, counted from where the row's vectors begin, are the row's.
+  spirv::Value validity(spirv::Value place, int components);
+  Chunk make_chunk(spirv::Value first, spirv::Value is_valid, int components);
   std::vector<Chunk> hold_row(int components, std::uint32_t chunks);
   void emit_row_values(int phase);
   /// Emits what the registers need at this chunk.
@@ -77,7 +81,10 @@ class RowKernel {
   std::vector<spirv::Value> row_extents_, column_extents_;
   spirv::Value row_count_, column_count_, split_count_, span_;
   Shader::Base scratch_;
-  spirv::Value row_, row_is_valid_, lane_, split_, begin_, end_;
+  spirv::Value row_, row_is_valid_, lane_, split_;
+  spirv::Value lead_;  // elements between where a shifted row's vectors begin and the row
+  // The places that this workgroup goes through, and those before the row's first element.
+  spirv::Value begin_, end_, shift_;
   std::vector<spirv::Value> row_coordinates_;
   std::unique_ptr<ProgramEmitter> row_program_;
   std::size_t reductions_done_ = 0;
