@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +32,9 @@ class Framework(Protocol):
     def recorded(self, function: Callable[[], Any]) -> Callable[[], Any]:
         """The function, replayed without Python where the framework can."""
 
+    def autocast(self, dtype: str) -> AbstractContextManager[Any]:
+        """Mixed precision with products in `dtype`."""
+
     def synchronize(self) -> None:
         """Wait for the device."""
 
@@ -52,6 +56,12 @@ class _SharedApi:
 
     def to_device(self, module: Any) -> Any:
         return module.to(self.device)
+
+    def autocast(self, dtype: str) -> AbstractContextManager[Any]:
+        mode: AbstractContextManager[Any] = self.lib.autocast(
+            self.device, dtype=getattr(self.lib, dtype)
+        )
+        return mode
 
 
 class Vkml(_SharedApi):

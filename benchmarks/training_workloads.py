@@ -6,7 +6,8 @@ step. The models are written against the API that vkML and PyTorch share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,25 @@ def training_step(
     inputs: np.ndarray,
     classes: int,
     recorded: bool = False,
+    products: str | None = None,
 ) -> Call:
     """One step on fixed data; the classes of the labels are drawn.
 
     `recorded`: all but the read is what `vkml.jit` replays. Inputs of integers are token numbers,
-    each of which has a label.
+    each of which has a label. `products`: the dtype of mixed precision; None computes in float32.
     """
     shape = inputs.shape if inputs.dtype.kind == "i" else inputs.shape[:1]
     labels = np.random.default_rng(1).integers(0, classes, shape, dtype=np.int64).reshape(-1)
     x, y = framework.array(inputs), framework.array(labels)
     cross_entropy = framework.lib.nn.functional.cross_entropy
 
+    def precision() -> AbstractContextManager[Any]:
+        return framework.autocast(products) if products else nullcontext()
+
     def step() -> Any:
         optimizer.zero_grad()
-        loss = cross_entropy(model(x).reshape(-1, classes), y)
+        with precision():
+            loss = cross_entropy(model(x).reshape(-1, classes), y)
         loss.backward()
         optimizer.step()
         return loss
@@ -109,6 +115,7 @@ class Gpt:
     length: int
     batch: int
     optimizer: str
+    products: str | None = None
 
     @property
     def tokens(self) -> int:
@@ -118,6 +125,7 @@ class Gpt:
 
 CHAR_GPT = Gpt(4, 128, 4, 65, 64, 8, "Adam")
 GPT2_SMALL = Gpt(12, 768, 12, 50257, 1024, 8, "AdamW")
+GPT2_SMALL_MIXED = replace(GPT2_SMALL, products="bfloat16")
 
 
 def gpt(size: Gpt, recorded: bool, framework: Framework) -> Call:
@@ -158,4 +166,6 @@ def gpt(size: Gpt, recorded: bool, framework: Framework) -> Call:
     model = framework.to_device(Model())
     optimizer = optimizer_for(framework, size.optimizer, model)
     tokens = np.random.default_rng(0).integers(0, size.vocabulary, (size.batch, size.length))
-    return training_step(framework, model, optimizer, tokens, size.vocabulary, recorded)
+    return training_step(
+        framework, model, optimizer, tokens, size.vocabulary, recorded, size.products
+    )

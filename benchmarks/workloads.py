@@ -124,7 +124,10 @@ GPU = Sizes(
     adamw=(100, 920_000),
     cnn_batch=256,
     lstm=(512, 128, 32),
-    gpt={"GPT-2 small f32": training.GPT2_SMALL},
+    gpt={
+        "GPT-2 small f32": training.GPT2_SMALL,
+        "GPT-2 small bf16": training.GPT2_SMALL_MIXED,
+    },
 )
 # A software Vulkan driver is a target for correctness; the sizes keep a run of it short.
 SOFTWARE = Sizes(
