@@ -1,5 +1,6 @@
 // Kernels: rates in ideal traffic (each operand read once, each result written once) or in
-// floating-point operations. `kernels` counts those of the plan: fusion shows there.
+// floating-point operations, by the wall and (`device`) by the time of the kernels alone. `kernels`
+// counts those of the plan: fusion shows there.
 #include <functional>
 #include <vector>
 
@@ -15,24 +16,43 @@ struct Case {
   double operations = 0;
 };
 
+/// Kernels of a call, and the seconds that they take on the device, each by itself.
+struct Alone {
+  double kernels = 0;
+  double seconds = 0;
+};
+
+Alone run_alone(const std::function<Tensor()>& call) {
+  constexpr int kCalls = 5;
+  Profile profile;
+  for (int i = 0; i < kCalls; ++i) call().realize();
+  profile.close();
+  Alone alone;
+  for (const KernelSummary& kernel : profile.kernels(false)) {
+    alone.kernels += static_cast<double>(kernel.count) / kCalls;
+    alone.seconds += kernel.seconds / kCalls;
+  }
+  return alone;
+}
+
 void run(benchmark::State& state, const Case& workload, Device device) {
   const std::function<Tensor()> call = workload.prepare(device);
   call().realize();
-  const std::int64_t before = cache_info(device).kernels;
-  call().realize();
-  const auto kernels = static_cast<double>(cache_info(device).kernels - before);
+  const Alone alone = run_alone(call);
   synchronize(device);
   for (auto _ : state) call().realize();
   synchronize(device);
   const auto iterations = static_cast<double>(state.iterations());
-  state.counters["kernels"] = kernels;
+  state.counters["kernels"] = alone.kernels;
   if (workload.bytes > 0) {
     state.counters["B/s"] =
         benchmark::Counter(workload.bytes * iterations, benchmark::Counter::kIsRate);
+    state.counters["device B/s"] = workload.bytes / alone.seconds;
   }
   if (workload.operations > 0) {
     state.counters["FLOP/s"] =
         benchmark::Counter(workload.operations * iterations, benchmark::Counter::kIsRate);
+    state.counters["device FLOP/s"] = workload.operations / alone.seconds;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "bench.h"
+#include "vkml/api/transforms.h"
 
 namespace vkml::bench {
 namespace {
@@ -65,6 +66,25 @@ void realize_cached_chain(benchmark::State& state, Device device) {
 /// so that what is timed is the host.
 class TinyStep {
  public:
+  /// What a step would change, recorded and not computed, all of it new.
+  std::vector<Tensor> record() const {
+    Tensor y = x_;
+    for (const Tensor& weight : weights_) y = tanh(matmul(y, weight));
+    const Tensor loss = mean(square(y));
+    const Tensor one = ones({}, DType::kF32, x_.device());
+    const std::vector<Tensor> gradients = cotangents({&loss, 1}, {&one, 1}, weights_);
+    const NoGrad scope;
+    std::vector<Tensor> changed;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      const Tensor& gradient = gradients[i];
+      const Tensor mean = means_[i] * 0.9 + gradient * 0.1;
+      const Tensor square = squares_[i] * 0.999 + gradient * gradient * 0.001;
+      changed.insert(changed.end(),
+                     {mean, square, weights_[i] - mean * 0.001 / (sqrt(square) * 1.1 + 1e-8)});
+    }
+    return changed;
+  }
+
   explicit TinyStep(Device device) : x_(normal({2, 4}, device)) {
     for (int layer = 0; layer < kLayers; ++layer) {
       weights_.push_back(normal({4, 4}, device).requires_grad_());
@@ -114,6 +134,36 @@ void step_recorded(benchmark::State& state, Device device) {
   synchronize(device);
 }
 
+/// Times `work` alone, on an idle device, after `prepare`, whose result it is given.
+template <typename Prepare, typename Work>
+void time_alone(benchmark::State& state, Device device, Prepare prepare, Work work) {
+  for (auto _ : state) {
+    auto prepared = prepare();
+    synchronize(device);
+    const auto start = std::chrono::steady_clock::now();
+    work(prepared);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    state.SetIterationTime(taken.count());
+  }
+  synchronize(device);
+}
+
+// From the call of realize() to the submission; on a device without a queue, to the end.
+void realize_step_cached(benchmark::State& state, Device device) {
+  const TinyStep step(device);
+  time_alone(
+      state, device, [&] { return step.record(); },
+      [](const std::vector<Tensor>& changed) { realize(changed); });
+}
+
+void step_replayed(benchmark::State& state, Device device) {
+  const TinyStep step(device);
+  const JitFunction recorded = jit([&](std::span<const Tensor>) { return step.record(); });
+  recorded({});
+  time_alone(
+      state, device, [] { return 0; }, [&](int) { recorded({}); });
+}
+
 }  // namespace
 
 void register_overhead(Device device) {
@@ -125,6 +175,11 @@ void register_overhead(Device device) {
   benchmark::RegisterBenchmark(name_on("realize_cached_chain_1000", device).c_str(),
                                realize_cached_chain, device)
       ->UseRealTime();
+  benchmark::RegisterBenchmark(name_on("realize_step_cached", device).c_str(), realize_step_cached,
+                               device)
+      ->UseManualTime();
+  benchmark::RegisterBenchmark(name_on("step_replayed", device).c_str(), step_replayed, device)
+      ->UseManualTime();
   benchmark::RegisterBenchmark(name_on("step_cached", device).c_str(), step_cached, device)
       ->UseRealTime();
   benchmark::RegisterBenchmark(name_on("step_recorded", device).c_str(), step_recorded, device)

@@ -5,9 +5,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Kernels that ran, and the seconds that they took, each by itself, on the device."""
+
+    count: int
+    seconds: float
 
 
 class Framework(Protocol):
@@ -37,6 +46,9 @@ class Framework(Protocol):
 
     def synchronize(self) -> None:
         """Wait for the device."""
+
+    def kernels_of(self, run: Callable[[], None]) -> Kernels | None:
+        """The kernels that ran while `run` was called; None where the framework cannot say."""
 
     def describe(self) -> str:
         """Version and device, for the report."""
@@ -71,6 +83,7 @@ class Vkml(_SharedApi):
         self.lib = importlib.import_module("vkml")
         importlib.import_module("vkml.nn")
         importlib.import_module("vkml.optim")
+        importlib.import_module("vkml.func")
         self.device = device
 
     def to_host(self, tensor: Any) -> np.ndarray:
@@ -87,6 +100,11 @@ class Vkml(_SharedApi):
 
     def synchronize(self) -> None:
         self.lib.synchronize()
+
+    def kernels_of(self, run: Callable[[], None]) -> Kernels | None:
+        with self.lib.profile() as p:
+            run()
+        return Kernels(len(p.runs), sum(kernel.seconds for kernel in p.runs))
 
     def describe(self) -> str:
         return f"vkML {self.lib.__version__} on {self.device}"
@@ -115,6 +133,18 @@ class Torch(_SharedApi):
     def synchronize(self) -> None:
         if self.device == "cuda":
             self.lib.cuda.synchronize()
+
+    def kernels_of(self, run: Callable[[], None]) -> Kernels | None:
+        """On CUDA; None where its profiling interface is closed to this process, too."""
+        if self.device != "cuda":
+            return None
+        profiler = self.lib.profiler
+        with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as p:
+            run()
+            self.synchronize()
+        on_device = self.lib.autograd.DeviceType.CUDA
+        taken = [e.time_range.elapsed_us() for e in p.events() if e.device_type == on_device]
+        return Kernels(len(taken), 1e-6 * sum(taken)) if taken else None
 
     def describe(self) -> str:
         threads = f", {self.lib.get_num_threads()} threads" if self.device == "cpu" else ""

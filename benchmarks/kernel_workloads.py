@@ -1,4 +1,4 @@
-"""Kernels and overheads that are timed.
+"""Kernels that are timed.
 
 Each function receives a framework, prepares fixed data on its device, and returns what is timed.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -20,31 +19,6 @@ Call = Callable[[], None]
 def normal(*extents: int, seed: int = 0) -> np.ndarray:
     """Standard normal values, f32, the same in every process."""
     return np.random.default_rng(seed).standard_normal(extents, dtype=np.float32)
-
-
-class Run(Enum):
-    """When recorded operators run."""
-
-    NEVER = 0
-    AT_THE_END = 1
-    ONE_BY_ONE = 2
-
-
-def adds(count: int, when: Run, framework: Framework) -> Call:
-    """`x = x + y` on one element, so often."""
-    start, y = framework.array(normal(1)), framework.array(normal(1, seed=1))
-    framework.run(start, y)
-
-    def call() -> None:
-        x = start
-        for _ in range(count):
-            x = x + y
-            if when is Run.ONE_BY_ONE:
-                framework.run(x)
-        if when is Run.AT_THE_END:
-            framework.run(x)
-
-    return call
 
 
 def upload(size: int, framework: Framework) -> Call:

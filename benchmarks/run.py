@@ -3,11 +3,14 @@
 Each framework runs in its own process with the same number of threads; samples of at least 20 ms
 are taken in turns, so that what disturbs the machine disturbs both. A row shows medians, the spread
 (half the distance between the quartiles, relative to the median) and the ratio of speeds: 2.00 is
-twice as fast as PyTorch eager.
+twice as fast as PyTorch eager. Beside it stand the kernels of a call and, on Vulkan, the figure
+that follows from their time on the device alone, taken by each framework's own profiler after the
+samples.
 
     PYTHONPATH=build/release/python python benchmarks/run.py --device cpu
     ... --only matmul --only softmax      rows whose name contains one of these
     ... --quick                           small sizes and three samples: a look, not a measurement
+    ... --cpp build/benchmarks/bench_cpp  rows from C++, too
 
 The report goes to benchmarks/results/<device>-<date>.md as well.
 """
@@ -25,12 +28,17 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from frameworks import FRAMEWORKS
 from workloads import SIZES, Workload, workloads
 
 HERE = pathlib.Path(__file__).parent
+DEVICE_NOTE = (
+    'The columns "device" hold what kernels alone took, each by itself: by timestamps (vkML\'s',
+    "profiler), by CUPTI (PyTorch's). Kernels that would overlap are counted one after the other.",
+)
 SAMPLES = 7
 QUICK_SAMPLES = 3
 
@@ -76,21 +84,38 @@ def spread(samples: list[float]) -> float:
     return (high - low) / 2 / middle
 
 
-def measure(workload: Workload, workers: dict[str, Worker], samples: int) -> dict[str, Any]:
-    """Samples in seconds by framework; a string where it failed."""
-    results: dict[str, Any] = {}
-    for name, worker in workers.items():
-        answer = worker.ask(prepare=workload.name)
-        results[name] = answer.get("error", [])
+@dataclass
+class Result:
+    """What one framework took for a workload: seconds, or why it failed."""
+
+    samples: list[float] = field(default_factory=list)
+    error: str = ""
+    kernels: dict[str, float] = field(default_factory=dict)  # count, seconds; empty: not known
+
+    @property
+    def median(self) -> float | None:
+        """Of the samples; None where there are none."""
+        return statistics.median(self.samples) if self.samples and not self.error else None
+
+
+def measure(workload: Workload, workers: dict[str, Worker], samples: int) -> dict[str, Result]:
+    """Results by framework; of those that have nothing of the kind, empty ones."""
+    results = {name: Result() for name in workers}
+    taking_part = [name for name in workers if workload.has_peers or name == "vkml"]
+
+    def ask(name: str, **request: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = {} if results[name].error else workers[name].ask(**request)
+        results[name].error = answer.get("error", results[name].error)
+        return answer
+
+    for name in taking_part:
+        ask(name, prepare=workload.name)
     for _ in range(samples):
-        for name, worker in workers.items():
-            if isinstance(results[name], str):
-                continue
-            answer = worker.ask(sample=True)
-            if "error" in answer:
-                results[name] = answer["error"]
-            else:
-                results[name].append(answer["seconds"])
+        for name in taking_part:
+            answer = ask(name, sample=True)
+            results[name].samples += [answer["seconds"]] if "seconds" in answer else []
+    for name in taking_part if workload.has_kernels else []:
+        results[name].kernels = ask(name, kernels=True)
     return results
 
 
@@ -99,22 +124,42 @@ def figure(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def row(workload: Workload, results: dict[str, Any], peers: list[str]) -> list[str]:
+def ratio(peer: float | None, ours: float | None) -> str:
+    """How much faster we are; "-" where one is not known."""
+    return f"{peer / ours:.2f}" if peer and ours else "-"
+
+
+def columns(peers: list[str], with_device: bool) -> list[str]:
+    """The titles of a row's cells."""
+    titles = ["workload", "unit", "vkML", *peers, *(f"x {peer}" for peer in peers)]
+    titles += ["kernels", *(f"of {peer}" for peer in peers)]
+    if with_device:
+        titles += ["vkML, device", *(f"{peer}, device" for peer in peers)]
+        titles += [f"x {peer}, device" for peer in peers]
+    return titles
+
+
+def row(
+    workload: Workload, results: dict[str, Result], peers: list[str], with_device: bool
+) -> list[str]:
     """The cells of one row: vkML, then each peer with the ratio of speeds."""
+    everyone = ["vkml", *peers]
     cells = [workload.name, workload.unit]
-    for name in ["vkml", *peers]:
-        samples = results[name]
-        if isinstance(samples, str):
-            cells.append("failed")
+    for name in everyone:
+        median = results[name].median
+        if median is None:
+            cells.append("failed" if results[name].error else "-")
         else:
-            median = workload.value(statistics.median(samples))
-            cells.append(f"{figure(median)} ±{100 * spread(samples):.0f} %")
-    for name in peers:
-        if isinstance(results["vkml"], str) or isinstance(results[name], str):
-            cells.append("-")
-        else:
-            ratio = statistics.median(results[name]) / statistics.median(results["vkml"])
-            cells.append(f"{ratio:.2f}")
+            share = 100 * spread(results[name].samples)
+            cells.append(f"{figure(workload.value(median))} ±{share:.0f} %")
+    cells += [ratio(results[name].median, results["vkml"].median) for name in peers]
+    counts = [results[name].kernels.get("count") for name in everyone]
+    cells += ["-" if count is None else f"{count:g}" for count in counts]
+    if with_device:
+        taken = {name: results[name].kernels.get("seconds") for name in everyone}
+        values = {name: seconds and workload.value(seconds) for name, seconds in taken.items()}
+        cells += [figure(value) if value else "-" for value in values.values()]
+        cells += [ratio(taken[name], taken["vkml"]) for name in peers]
     return cells
 
 
@@ -131,8 +176,48 @@ def import_row(peers: list[str], samples: int) -> list[str]:
 
     empty = seconds("sys")
     taken = {name: max(seconds(name) - empty, 1e-4) for name in ["vkml", *peers]}
-    ratios = [f"{taken[name] / taken['vkml']:.2f}" for name in peers]
+    ratios = [ratio(taken[name], taken["vkml"]) for name in peers]
     return ["import", "s", *(figure(taken[name]) for name in ["vkml", *peers]), *ratios]
+
+
+# Names in bench_cpp, with what the report calls them: figures in seconds, their unit.
+CPP_ROWS = {
+    "record": ("C++: record one add, nothing run", "s/node", "ns"),
+    "realize_step_cached": (
+        "C++: planned step of 200 nodes, realize() until submitted",
+        "real_time",
+        "us",
+    ),
+    "step_replayed": ("C++: recorded step of 200 nodes, call until submitted", "real_time", "us"),
+}
+SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def cpp_rows(program: pathlib.Path, device: str, samples: int) -> list[list[str]]:
+    """What recording and running cost from C++, as bench_cpp measures it."""
+    done = subprocess.run(
+        [
+            *(program, f"--benchmark_filter=^({'|'.join(CPP_ROWS)})/{device}(:0)?(/|$)"),
+            *("--benchmark_format=json", f"--benchmark_repetitions={samples}"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    taken: dict[str, list[float]] = {}
+    for run in json.loads(done.stdout)["benchmarks"]:
+        if run["run_type"] != "iteration":
+            continue
+        name = run["name"].split("/")[0]
+        _, key, _ = CPP_ROWS[name]
+        scale = SECONDS_OF[run["time_unit"]] if key == "real_time" else 1.0
+        taken.setdefault(name, []).append(run[key] * scale)
+    rows = []
+    for name, seconds in taken.items():
+        title, _, unit = CPP_ROWS[name]
+        value = statistics.median(seconds) / SECONDS_OF[unit]
+        rows.append([title, unit, f"{figure(value)} ±{100 * spread(seconds):.0f} %"])
+    return rows
 
 
 def processor() -> str:
@@ -181,6 +266,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes, three samples")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--samples", type=int, help=f"for each row (default {SAMPLES})")
+    parser.add_argument("--cpp", type=pathlib.Path, help="bench_cpp, for its rows")
     parser.add_argument("--output", type=pathlib.Path, default=HERE / "results")
     return parser.parse_args()
 
@@ -198,6 +284,8 @@ def main() -> None:
         for framework in FRAMEWORKS
     }
 
+    with_device = options.device == "vulkan"
+    titles = columns(peers, with_device)
     date = datetime.date.today().isoformat()
     lines = [
         f"# {name}, {date}",
@@ -207,13 +295,15 @@ def main() -> None:
         "",
         f"Medians of {samples} samples of at least 20 ms taken in turns, ± half the distance",
         "between the quartiles. Ratio of speeds to the peer in this run; above 1 vkML is faster.",
+        *(DEVICE_NOTE if with_device else ()),
         "",
-        f"| workload | unit | vkML | {' | '.join([*peers, *(f'x {peer}' for peer in peers)])} |",
-        "|---|---|" + "---|" * (1 + 2 * len(peers)),
+        "| " + " | ".join(titles) + " |",
+        "|" + "---|" * len(titles),
     ]
     print("\n".join(lines), flush=True)
 
     def add(cells: list[str]) -> None:
+        cells += ["-"] * (len(titles) - len(cells))
         lines.append("| " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
 
@@ -223,14 +313,18 @@ def main() -> None:
         if wanted and not any(text in workload.name.lower() for text in wanted):
             continue
         results = measure(workload, workers, samples)
-        add(row(workload, results, peers))
+        add(row(workload, results, peers, with_device))
         failures += [
-            f"{framework}, {workload.name}: {result}"
+            f"{framework}, {workload.name}: {result.error}"
             for framework, result in results.items()
-            if isinstance(result, str)
+            if result.error
         ]
     for worker in workers.values():
         worker.close()
+    if options.cpp:
+        for cells in cpp_rows(options.cpp, options.device, samples):
+            if not wanted or any(text in cells[0].lower() for text in wanted):
+                add(cells)
     if not wanted:
         add(import_row(peers, samples))
 

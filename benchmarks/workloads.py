@@ -1,8 +1,8 @@
 """The table of what is timed: rows of the report, with the sizes that a device takes.
 
-kernel_workloads.py and training_workloads.py hold the work itself, written once for every
-framework. `work` says what one call counts for: bytes or operations for rates, repetitions for
-times. Bytes are ideal traffic: each operand read once, each result written once.
+overhead_workloads.py, kernel_workloads.py and training_workloads.py hold the work itself, written
+once for every framework. `work` says what one call counts for: bytes or operations for rates,
+repetitions for times. Bytes are ideal traffic: each operand read once, each result written once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import kernel_workloads as kernels
+import overhead_workloads as overhead
 import training_workloads as training
 from frameworks import Framework
-from kernel_workloads import Convolution, Product, Run
+from kernel_workloads import Convolution, Product
+from overhead_workloads import Run
 
-Make = Callable[[Framework], Callable[[], None]]
+Make = Callable[[Framework], Callable[[], float | None]]
 
 RATES = {"GB/s": 1e9, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "tok/s": 1.0}
 TIMES = {"ns": 1e9, "us": 1e6, "ms": 1e3}
@@ -30,6 +32,9 @@ class Workload:
     make: Make
     unit: str
     work: float = 1.0
+    has_peers: bool = True  # otherwise vkML alone can do it
+    times_itself: bool = False  # a call gives the seconds that count
+    has_kernels: bool = True  # whose number and time on the device say something
 
     def value(self, seconds: float) -> float:
         """The figure in `unit` of a call that took `seconds`."""
@@ -180,7 +185,15 @@ def overheads() -> Iterator[Workload]:
         ("overhead, 1000 adds run at once", 1000, Run.AT_THE_END, "us"),
         ("overhead, adds run one by one", 100, Run.ONE_BY_ONE, "us"),
     ):
-        yield Workload(name, partial(kernels.adds, count, when), unit, count)
+        yield Workload(name, partial(overhead.adds, count, when), unit, count, has_kernels=False)
+    for name, make in (
+        (
+            "planned step of 200 nodes, realize() until submitted",
+            overhead.cached_realize,
+        ),
+        ("recorded step of 200 nodes, call until submitted", overhead.replay),
+    ):
+        yield Workload(name, make, "us", has_peers=False, times_itself=True)
 
 
 def memory_bound(sizes: Sizes) -> Iterator[Workload]:
@@ -192,6 +205,7 @@ def memory_bound(sizes: Sizes) -> Iterator[Workload]:
                 partial(make, sizes.transfer),
                 "GB/s",
                 4 * sizes.transfer,
+                has_kernels=False,
             )
     largest = max(sizes.chain)
     yield Workload(f"add {short(largest)}", partial(kernels.add, largest), "GB/s", 12 * largest)
