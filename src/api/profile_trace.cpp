@@ -96,11 +96,10 @@ class Trace {
 };
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw FileError(
-      fmt::format("[profile] {}: cannot write the trace: {}. Choose a file in a folder that "
-                  "exists, is writable "
-                  "and has room; what was at this path before is unchanged",
-                  path, why));
+  throw FileError(fmt::format(
+      "[profile] {}: cannot write the trace: {}. Choose a file in a folder that exists, "
+      "is writable and has room; what was at this path before is unchanged",
+      path, why));
 }
 
 /// Writes beside the file and renames.

@@ -183,7 +183,8 @@ KernelCost cost_of(const Kernel& kernel, const ExecutionGraph& graph) {
   cost.bytes_read = bytes_read(kernel);
   cost.bytes_written = bytes_written(kernel);
   cost.flops = core_flops(kernel) + program_flops(kernel);
-  if (is_product(kernel.kind)) cost.product = kernel.core_inputs[0].dtype;
+  if (is_product(kernel.kind) && ops::is_floating(kernel.core_type))
+    cost.product = kernel.core_inputs[0].dtype;
   return cost;
 }
 

@@ -76,12 +76,10 @@ std::shared_ptr<ProfileLog> current_log() {
 
 std::uint64_t thread_number() {
 #ifdef __linux__
-  thread_local const auto number = static_cast<std::uint64_t>(syscall(SYS_gettid));
+  return static_cast<std::uint64_t>(syscall(SYS_gettid));
 #else
-  thread_local const auto number =
-      static_cast<std::uint64_t>(std::hash<std::thread::id>{}(std::this_thread::get_id()));
+  return static_cast<std::uint64_t>(std::hash<std::thread::id>{}(std::this_thread::get_id()));
 #endif
-  return number;
 }
 
 std::uint64_t next_submission() {

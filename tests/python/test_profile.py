@@ -128,6 +128,8 @@ def test_a_gather_reads_what_its_index_names(device):
 def test_integers_take_no_floating_point_operations(device):
     x = vkml.tensor([1, 2, 3], device=device)
     assert only(profiled(lambda: x * 3 + x)).flops == 0
+    square = vkml.ones(3, 3, dtype=vkml.int32, device=device).realize()
+    assert sum(kernel.flops for kernel in profiled(lambda: square @ square).kernels) == 0
 
 
 def test_times_lie_inside_the_block(device):
@@ -321,7 +323,7 @@ def test_host_work_nests_and_says_what_it_moved(device):
     assert outer.begin <= inner.begin
     assert inner.begin + inner.seconds <= outer.begin + outer.seconds
     if device.type == "vulkan":
-        assert names >= {"record commands", "submit", "wait"}
+        assert names >= {"record commands", "submit"}
         moved = {s.name: s.bytes for s in p.spans if s.bytes > 0}
         assert moved == {"upload": 20000, "download": 20000}
 

@@ -23,7 +23,7 @@ struct KernelCost {
   /// Floating-point additions, subtractions, products, quotients, square roots, minima and maxima,
   /// a fused multiply-add being two; exp, tanh and so on count as what they are made of.
   double flops = 0;
-  /// Of matrix products and convolutions: the dtype of their operands.
+  /// Of floating-point matrix products and convolutions: the dtype of their operands.
   std::optional<DType> product;
 };
 
