@@ -10,6 +10,7 @@
 #include "record_tensor.h"
 #include "transfer.h"
 #include "vkml/api/context.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml {

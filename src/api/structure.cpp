@@ -6,6 +6,7 @@
 
 #include "record_tensor.h"
 #include "vkml/api/context.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/composites.h"
 #include "vkml/ops/ordering.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "vkml/core/device.h"
-#include "vkml/ops/autocast.h"
+#include "vkml/ops/autocast_mode.h"
 #include "vkml/ops/matmul_precision.h"
 
 namespace vkml {

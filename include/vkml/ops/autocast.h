@@ -4,16 +4,10 @@
 // (docs.pytorch.org/docs/stable/amp.html, "Autocast Op Reference").
 #pragma once
 
-#include "vkml/core/dtype.h"
 #include "vkml/graph/value.h"
+#include "vkml/ops/autocast_mode.h"
 
 namespace vkml::graph {
-
-/// What products take float32 operands as in this thread: kF16 or kBF16; kF32 while the mode is
-/// off.
-DType autocast_dtype();
-/// Sets it; returns what it was. Throws DTypeError unless it is one of those three.
-DType set_autocast_dtype(DType dtype);
 
 /// An operand of a product: `x`, in the mode's dtype if it is float32 and the mode is on.
 Value as_product_operand(const Value& x);
