@@ -312,6 +312,28 @@ inline KernelCase reduce_case(ReduceKind kind, ScalarType type, const Extents& s
           has_nan ? std::function<void(Memory&)>(nan) : nullptr};
 }
 
+/// A product that is stored, and its sum along each row: the gradients of a scale and of a bias.
+inline KernelCase stored_product_case(const Extents& space, bool is_transposed, DType dtype) {
+  const ScalarType f32 = ScalarType::kF32;
+  KernelBuilder b(CoreKind::kNone, space, 1);
+  const auto operand = [&](dispatch::BufferKind kind) {
+    if (!is_transposed) return b.dense(dtype, space, kind);
+    return transposed(b.dense(dtype, {space[0], space[1], space[3], space[2]}, kind));
+  };
+  const Register x = b.load(operand(dispatch::BufferKind::kInput));
+  const Register y = b.load(operand(dispatch::BufferKind::kTemporary));
+  const Register product = b.emit(Opcode::kMul, f32, {x, y});
+  b.store(operand(dispatch::BufferKind::kResult), product);
+  b.result(DType::kF32, b.reduce(ReduceKind::kSum, f32, product), true);
+  b.result(DType::kF32, b.reduce(ReduceKind::kMax, f32, y), true);
+  const double relative = dtype == DType::kF16 ? 2e-3 : dtype == DType::kBF16 ? 1e-2 : 2e-6;
+  return {"stored product " + to_string(std::span<const std::int64_t>(space)),
+          b.finish(),
+          relative,
+          1e-3,
+          {}};
+}
+
 /// Rows that two axes make up, as in batch norm: (C | N, HW) of an (N, C, HW) tensor.
 inline KernelCase batch_norm_case(std::int64_t channels, std::int64_t images, std::int64_t pixels) {
   const ScalarType f32 = ScalarType::kF32;
@@ -360,6 +382,13 @@ inline std::vector<KernelCase> row_cases() {
                                  Extents{1, 1, 5, 1027}, Extents{1, 1, 3, 40003}}) {
       cases.push_back(softmax_case(space, 1, false, dtype, BufferKind::kTemporary));
     }
+  }
+  for (const bool is_transposed : {false, true}) {
+    for (const Extents& space : {Extents{1, 1, 5, 70}, Extents{1, 1, 2, 30001},
+                                 Extents{1, 1, 40, 9000}, Extents{1, 2, 33, 130}}) {
+      cases.push_back(stored_product_case(space, is_transposed, DType::kF32));
+    }
+    cases.push_back(stored_product_case({1, 1, 3, 12001}, is_transposed, DType::kBF16));
   }
   cases.push_back(batch_norm_case(6, 5, 24));
   cases.push_back(batch_norm_case(3, 40, 256));

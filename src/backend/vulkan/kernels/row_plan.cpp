@@ -131,20 +131,17 @@ LaneLayout choose_layout(const RowSpaces& spaces, const RowPlan& plan, bool neig
   return layout;
 }
 
-/// Whether the phases need the row's elements again after the first reduction.
-bool reads_row_again(const dispatch::Kernel& kernel, const dispatch::ProgramLevels& levels,
-                     const RowSpaces& spaces) {
-  const auto& code = kernel.program.code;
-  for (std::size_t i = 0; i < code.size(); ++i) {
-    const bool is_late_reduction = code[i].op == ops::Opcode::kReduce && levels.phase[i] > 1;
-    if (is_late_reduction) return true;
+/// Whether one pass over the row's elements reduces them and stores what is to be stored of each.
+bool is_one_pass(const dispatch::Kernel& kernel, const dispatch::ProgramLevels& levels,
+                 const RowSpaces& spaces) {
+  // The first reductions begin phase 1, later ones phase 2 and further.
+  if (levels.phases != 2) return false;
+  for (std::size_t i = 0; i < kernel.stores.size(); ++i) {
+    const std::size_t reg = kernel.program.outputs[i];
+    const bool is_known = levels.level[reg] == dispatch::Level::kElement && levels.phase[reg] == 0;
+    if (spaces.varies_along_row(kernel.loads.size() + i) && !is_known) return false;
   }
-  // What is stored at each element is written in a pass of its own, even where its value is
-  // uniform.
-  for (std::size_t i = kernel.loads.size(); i < spaces.operands.size(); ++i) {
-    if (spaces.varies_along_row(i)) return true;
-  }
-  return false;
+  return true;
 }
 
 /// Places that the vectors of a row take up, those before its first element included.
@@ -209,8 +206,8 @@ RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
   std::int64_t streams = 0;
   for (std::size_t i = 0; i < kernel.loads.size(); ++i) streams += spaces.varies_along_row(i);
   plan.unroll = traits.is_software ? 1 : streams > 1 ? 4 : 8;
-  const bool again = reads_row_again(kernel, levels, spaces);
-  if (!again) choose_splits(spaces, traits, plan);
+  plan.stores_in_pass = is_one_pass(kernel, levels, spaces);
+  if (plan.stores_in_pass) choose_splits(spaces, traits, plan);
   if (plan.splits > 1) return plan;
 
   const std::int64_t width = plan.vectors ? kVector : 1;

@@ -29,6 +29,9 @@ struct RowPlan {
   std::uint32_t unroll = 1;  // loads in flight in a loop
   std::uint32_t splits = 1;  // parts of a row that workgroups reduce separately
   std::int64_t span = 0;     // elements of one part
+  /// Everything that is stored at each element is known before the reductions end: the pass that
+  /// reduces a row that is not held stores it too.
+  bool stores_in_pass = false;
 
   bool is_shifted() const { return lead >= 0; }
 };

@@ -5,10 +5,11 @@
 // through its elements. A row that fits is held in registers and read once; a longer one is read
 // again in each phase (from the cache). Short rows share a workgroup. Rows that are neighbours in
 // memory go to neighbouring lanes, so that sums of columns read whole cache lines. Few long rows
-// are cut into parts that reduce into scratch, which a second dispatch combines. Loops sum in
-// blocks, so that rounding errors grow with the length of a block and the number of blocks, not
-// their product. A row that begins at no multiple of a vector is read in vectors all the same, from
-// the multiple before it (row_plan.h). Bound: memory, one read and one write of the row.
+// are cut into parts that reduce into scratch, which a second dispatch combines; what is stored at
+// each element then has to be known in the first. Loops sum in blocks, so that rounding errors grow
+// with the length of a block and the number of blocks, not their product. A row that begins at no
+// multiple of a vector is read in vectors all the same, from the multiple before it (row_plan.h).
+// Bound: memory, one read and one write of the row.
 #include "kernels/rows.h"
 
 #include <algorithm>
@@ -30,9 +31,9 @@ constexpr int kVector = static_cast<int>(kRowVector);
 /// Turns of a loop that sum into one accumulator before it is added to the total.
 constexpr std::uint32_t kBlockTurns = 64;
 
-Touches touches_of(RowKernel::Stage stage) {
+Touches touches_of(RowKernel::Stage stage, const RowPlan& plan) {
   Touches touches;
-  touches.stores = stage != RowKernel::Stage::kPartials;
+  touches.stores = stage != RowKernel::Stage::kPartials || plan.stores_in_pass;
   touches.writes_scratch = stage == RowKernel::Stage::kPartials;
   touches.reads_scratch = stage == RowKernel::Stage::kFinal;
   return touches;
@@ -52,7 +53,7 @@ RowKernel::RowKernel(const Context& context, const RowSpaces& spaces, const RowP
       plan_(plan),
       stage_(stage),
       levels_(dispatch::analyze_levels(kernel_)),
-      shader_(context, name_of(stage), {plan.layout.size(), 1, 1}, touches_of(stage)),
+      shader_(context, name_of(stage), {plan.layout.size(), 1, 1}, touches_of(stage, plan)),
       b_(shader_.builder()),
       lanes_(shader_, plan.layout) {}
 
@@ -70,7 +71,11 @@ void RowKernel::open_operands() {
   column_count_ = shader_.parameter(spaces_.columns.count());
   const auto is_aligned = [](std::int64_t stride) { return stride % kVector == 0; };
   for (std::size_t i = 0; i < spaces_.operands.size(); ++i) {
-    if (i >= kernel_.loads.size() && stage_ == Stage::kPartials) break;
+    if (i >= kernel_.loads.size()) {
+      if (stage_ == Stage::kPartials && !plan_.stores_in_pass) break;
+      (spaces_.varies_along_row(i) ? element_stores_ : row_stores_)
+          .push_back(i - kernel_.loads.size());
+    }
     Access access;
     access.elements = Elements(shader_, *spaces_.operands[i]);
     const auto& rows = spaces_.rows.strides[i];
@@ -294,6 +299,9 @@ void RowKernel::accumulate(const std::vector<Reduction>& reductions,
     chunks.push_back(make_chunk(place, is_valid, components));
     emit_elements(chunks.back(), operands);
   }
+  if (plan_.stores_in_pass && !element_stores_.empty()) {
+    for (Chunk& chunk : chunks) store_chunk(chunk, components);
+  }
   for (std::size_t k = 0; k < reductions.size(); ++k) {
     Partial sum = of_chunk(reductions[k], registers[k], chunks[0], components);
     for (std::uint32_t i = 1; i < count; ++i) {
@@ -441,43 +449,39 @@ void RowKernel::reduce(const std::vector<std::size_t>& registers, std::vector<Ch
   }
 }
 
-void RowKernel::store_outputs(std::vector<Chunk>& held, int components) {
-  std::vector<std::size_t> along_row, once;
+void RowKernel::store_chunk(Chunk& chunk, int components) {
   std::vector<std::size_t> registers;
-  for (std::size_t i = 0; i < kernel_.stores.size(); ++i) {
-    if (accesses_[kernel_.loads.size() + i].varies) {
-      along_row.push_back(i);
-      registers.push_back(kernel_.program.outputs[i]);
-    } else {
-      once.push_back(i);
-    }
-  }
-  const auto store_chunk = [&](Chunk& chunk) {
-    for (const std::size_t i : along_row) {
-      store_valid(accesses_[kernel_.loads.size() + i], chunk,
-                  chunk.program->value(kernel_.program.outputs[i]));
-    }
-  };
-  for (Chunk& chunk : held) {
-    if (along_row.empty()) break;
-    emit_elements(chunk, registers);
-    const Value may_store =
-        is_shifted(components) ? row_is_valid_ : logical_and(chunk.is_valid, row_is_valid_);
-    b_.if_then(may_store, [&] { shader_.guarded([&] { store_chunk(chunk); }); });
-  }
-  if (held.empty() && !along_row.empty()) {
-    const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
-    const Value first = lane_ * static_cast<std::uint32_t>(components);
-    b_.for_range(first, end_, b_.u32(step), [&](Value at) {
-      const Value is_valid = is_shifted(components) ? validity(at, components) : b_.boolean(true);
-      Chunk chunk = make_chunk(at, is_valid, components);
-      emit_elements(chunk, registers);
-      b_.if_then(row_is_valid_, [&] { shader_.guarded([&] { store_chunk(chunk); }); });
+  for (const std::size_t i : element_stores_) registers.push_back(kernel_.program.outputs[i]);
+  emit_elements(chunk, registers);
+  const Value may_store = is_shifted(components) || chunk.is_valid.is(1)
+                              ? row_is_valid_
+                              : logical_and(chunk.is_valid, row_is_valid_);
+  b_.if_then(may_store, [&] {
+    shader_.guarded([&] {
+      for (const std::size_t i : element_stores_) {
+        store_valid(accesses_[kernel_.loads.size() + i], chunk,
+                    chunk.program->value(kernel_.program.outputs[i]));
+      }
     });
+  });
+}
+
+void RowKernel::store_outputs(std::vector<Chunk>& held, int components) {
+  if (!element_stores_.empty()) {
+    for (Chunk& chunk : held) store_chunk(chunk, components);
+    if (held.empty() && !plan_.stores_in_pass) {
+      const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
+      const Value first = lane_ * static_cast<std::uint32_t>(components);
+      b_.for_range(first, end_, b_.u32(step), [&](Value at) {
+        const Value is_valid = is_shifted(components) ? validity(at, components) : b_.boolean(true);
+        Chunk chunk = make_chunk(at, is_valid, components);
+        store_chunk(chunk, components);
+      });
+    }
   }
   b_.if_then(logical_and(equal(lane_, 0), row_is_valid_), [&] {
     shader_.guarded([&] {
-      for (const std::size_t i : once) {
+      for (const std::size_t i : row_stores_) {
         const Access& access = accesses_[kernel_.loads.size() + i];
         access.elements.store(access.row_start, row_program_->value(kernel_.program.outputs[i]));
       }

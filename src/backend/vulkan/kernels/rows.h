@@ -42,6 +42,7 @@ class RowKernel {
   spirv::Value element_index(const Access& access, spirv::Value position);
   spirv::Value load(const Access& access, spirv::Value position, int components);
   void store(const Access& access, spirv::Value position, spirv::Value value);
+  void store_chunk(Chunk& chunk, int components);
   void store_valid(const Access& access, const Chunk& chunk, spirv::Value value);
 
   void run(int components, std::uint32_t chunks);
@@ -77,7 +78,8 @@ class RowKernel {
   Shader shader_;
   spirv::Builder& b_;
   LaneReducer lanes_;
-  std::vector<Access> accesses_;  // loads, then stores
+  std::vector<Access> accesses_;                          // loads, then stores
+  std::vector<std::size_t> element_stores_, row_stores_;  // stores along the row, and once a row
   std::vector<spirv::Value> row_extents_, column_extents_;
   spirv::Value row_count_, column_count_, split_count_, span_;
   Shader::Base scratch_;
