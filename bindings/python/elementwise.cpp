@@ -72,6 +72,7 @@ void def_row(nb::module_& m, nb::class_<Tensor>& tensor, const ElementwiseRow& r
     return function(operand_from(given, op)...);
   };
   const auto method = [function, op](const Tensor& self, Handle<kRest>... given) {
+    static_cast<void>(op);  // of a row of one operand
     return function(self, operand_from(given, op)...);
   };
   const auto in_place = [method](nb::object self, Handle<kRest>... given) {

@@ -61,6 +61,18 @@ def test_import_and_exit_without_use():
     assert python("import vkml") == ""
 
 
+@pytest.mark.parametrize(
+    "made", ["vkml.rand(64, 64, device='{0}')", "vkml.tensor([[1.0] * 64] * 64, device='{0}')"]
+)
+def test_exit_while_a_driver_compiles(device, made, tmp_path):
+    """With no kernel of the driver's in its cache, as at the first run on a machine."""
+    code = f"import vkml; x = {made.format(device)}; y = (x @ x).softmax(-1).realize()"
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        assert python(code, XDG_CACHE_HOME=str(folder)) == ""
+
+
 @pytest.mark.parametrize("name", ["nn", "optim", "data", "save", "load"])
 def test_parts_load_at_first_use(name):
     assert python(f"import vkml; print(vkml.{name}.__name__.rpartition('.')[2])") == name

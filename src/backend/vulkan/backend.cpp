@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "instance.h"
@@ -130,9 +131,14 @@ std::shared_ptr<Submission> VulkanBackend::run(dispatch::Executable& executable,
                                                const dispatch::Bindings& bindings) {
   require_usable();
   const std::lock_guard lock(mutex_);
-  const bool is_first = context_->queue().submitted() == 0;
+  const bool is_first = !std::exchange(has_run_, true);
   auto submission = runner_.run(static_cast<VulkanExecutable&>(executable), bindings);
-  if (is_first) settle_at_exit(&VulkanBackend::settle_all);
+  if (is_first) {
+    // A software driver compiles when it first executes, in a thread of its own, and what it loads
+    // for that would be gone before the exit hook runs, had the hook been placed earlier.
+    if (context_->profile().is_software()) context_->queue().wait(context_->queue().submitted());
+    settle_at_exit(&VulkanBackend::settle_all);
+  }
   return submission;
 }
 

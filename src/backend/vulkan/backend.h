@@ -49,7 +49,8 @@ class VulkanBackend : public dispatch::Backend {
   void settle() noexcept;
   static void settle_all();
 
-  std::mutex mutex_;  // the queue, frames and staging slots serve one thread at a time
+  std::mutex mutex_;      // the queue, frames and staging slots serve one thread at a time
+  bool has_run_ = false;  // something was submitted
   std::shared_ptr<DeviceContext> context_;
   WorkerPool workers_;
   Pipelines pipelines_;

@@ -88,9 +88,9 @@ void multiply_tile(const T* a, const T* b, std::int64_t k, T* out) {
     }
     a += kTileRows;
   }
-  for (std::int64_t i = 0; i < kTileRows; ++i) {
-    hn::StoreU(acc[i][0], d, out);
-    hn::StoreU(acc[i][1], d, out + lanes);
+  for (const auto& row : acc) {
+    hn::StoreU(row[0], d, out);
+    hn::StoreU(row[1], d, out + lanes);
     out += 2 * lanes;
   }
 }

@@ -78,8 +78,7 @@ Value sign_bits(Value bits) {
 
 MatrixStaging::MatrixStaging(Shader& shader, ContractionOperand& operand, MatrixUse use,
                              const MatrixFormat& format, const Shape& shape)
-    : shader_(shader),
-      b_(shader.builder()),
+    : b_(shader.builder()),
       operand_(operand),
       use_(use),
       format_(format),

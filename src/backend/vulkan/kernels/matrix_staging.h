@@ -88,7 +88,6 @@ class MatrixStaging {
   spirv::Value is_special(const Group& rests) const;
   void stage(spirv::Value k, spirv::Value end, const Cut& cut);
 
-  Shader& shader_;
   spirv::Builder& b_;
   ContractionOperand& operand_;
   spirv::MatrixUse use_;

@@ -472,6 +472,7 @@ void RowKernel::store_outputs(std::vector<Chunk>& held, int components) {
     if (held.empty() && !plan_.stores_in_pass) {
       const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
       const Value first = lane_ * static_cast<std::uint32_t>(components);
+      // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): of a Chunk, which owns it.
       b_.for_range(first, end_, b_.u32(step), [&](Value at) {
         const Value is_valid = is_shifted(components) ? validity(at, components) : b_.boolean(true);
         Chunk chunk = make_chunk(at, is_valid, components);
