@@ -12,9 +12,36 @@ Reduction reduction_from(const std::string& name) {
   throw ArgumentError("[cross_entropy] reduction '" + name + "' is not 'mean', 'sum' or 'none'");
 }
 
+graph::AttentionOptions attention_options(bool is_causal, std::optional<double> scale,
+                                          bool shares_heads) {
+  return {is_causal, scale, shares_heads};
+}
+
+void bind_attention(nb::module_& m) {
+  m.def(
+      "_scaled_dot_product_attention",
+      [](const Tensor& query, const Tensor& key, const Tensor& value, std::optional<Tensor> mask,
+         bool is_causal, std::optional<double> scale, bool enable_gqa) {
+        return scaled_dot_product_attention(query, key, value, mask.value_or(Tensor()),
+                                            attention_options(is_causal, scale, enable_gqa));
+      },
+      nb::arg("query"), nb::arg("key"), nb::arg("value"), nb::arg("attn_mask").none(),
+      nb::arg("is_causal"), nb::arg("scale").none(), nb::arg("enable_gqa"));
+  m.def(
+      "_attention_weights",
+      [](const Tensor& query, const Tensor& key, std::optional<Tensor> mask, bool is_causal,
+         std::optional<double> scale, bool enable_gqa) {
+        return attention_weights(query, key, mask.value_or(Tensor()),
+                                 attention_options(is_causal, scale, enable_gqa));
+      },
+      nb::arg("query"), nb::arg("key"), nb::arg("attn_mask").none(), nb::arg("is_causal"),
+      nb::arg("scale").none(), nb::arg("enable_gqa"));
+}
+
 }  // namespace
 
 void bind_networks(nb::module_& m) {
+  bind_attention(m);
   m.def(
       "conv2d",
       [](const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,

@@ -280,6 +280,21 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   return record(graph::matmul(a.value(), b.value()));
 }
 
+namespace {
+Value value_or_none(const Tensor& x) { return x.is_defined() ? x.value() : Value(); }
+}  // namespace
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const Tensor& mask, const graph::AttentionOptions& options) {
+  return record(graph::scaled_dot_product_attention(query.value(), key.value(), value.value(),
+                                                    value_or_none(mask), options));
+}
+Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& mask,
+                         const graph::AttentionOptions& options) {
+  return record(
+      graph::attention_weights(query.value(), key.value(), value_or_none(mask), options));
+}
+
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Pair stride,
               Pair padding, Pair dilation, std::int64_t groups) {
   Value y = graph::conv2d(input.value(), weight.value(), {stride, padding, dilation, groups});

@@ -32,12 +32,17 @@ class Emitter {
     choose_axes(group);
     for (std::size_t i = 0; i < group.members.size(); ++i) {
       maps_ = &group.maps[i];
-      member(group.members[i]);
+      if (group.members[i] != group.companion) member(group.members[i]);
     }
     for (std::size_t i = 0; i < group.members.size(); ++i) {
       const int position = group.members[i];
       kernel_.nodes.push_back(position);
-      if (context_.fusion.stored[at(position)]) store(position, group.maps[i]);
+      if (!context_.fusion.stored[at(position)]) continue;
+      if (position == group.companion) {
+        kernel_.core_stores.push_back(dense_operand(position));
+      } else {
+        store(position, group.maps[i]);
+      }
     }
     return finish();
   }
@@ -178,8 +183,9 @@ class Emitter {
       const int axis = static_cast<int>(node.attributes()[0]);
       kernel_.core_site = add_site(node, node.source(0)->shape()[axis]);
     }
+    const int companion = companion_of(schedule_, position);
     for (const int source : schedule_.sources_of(position)) {
-      kernel_.core_inputs.push_back(core_operand(source));
+      if (source != companion) kernel_.core_inputs.push_back(core_operand(source));
     }
     if (kernel_.kind == ops::CoreKind::kMatmul) broadcast_batches();
     kernel_.core_type = ops::compute_type(node.dtype());
@@ -288,6 +294,12 @@ class Emitter {
       value = ops::max_number(x.constant(0), ops::min_number(x.constant(255), x));
     }
     return ops::narrow(ops::convert(value, ops::compute_type(dtype)), dtype);
+  }
+
+  Operand dense_operand(int position) {
+    const Node& node = *schedule_[position].node;
+    const Extents extents = padded(node.shape());
+    return {context_.buffer_of(position), node.dtype(), 0, extents, dense_strides(extents)};
   }
 
   void store(int position, const AxisMap& map) {

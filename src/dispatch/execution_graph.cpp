@@ -108,6 +108,8 @@ std::string to_string(const ExecutionGraph& graph) {
       text += "  core  " + to_string(operand) + "\n";
     for (const Operand& operand : kernel.loads) text += "  load  " + to_string(operand) + "\n";
     for (const Operand& operand : kernel.stores) text += "  store " + to_string(operand) + "\n";
+    for (const Operand& operand : kernel.core_stores)
+      text += "  core store " + to_string(operand) + "\n";
     text += ops::to_string(kernel.program);
   }
   return text;

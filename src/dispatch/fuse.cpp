@@ -85,12 +85,18 @@ class Fuser {
       throw InternalError("a single operator does not form a kernel: " +
                           std::string(schedule_[position].node->op().name));
     }
-    if (!is_enabled_ || !is_program(schedule_, position) ||
-        schedule_[position].role == Role::kScalar)
-      return;
+    if (!is_enabled_) return;
+    const int companion = companion_of(schedule_, position);
+    if (companion >= 0) join_companion(own, result_.group_of[at(companion)]);
+    if (!is_program(schedule_, position) || schedule_[position].role == Role::kScalar) return;
     for (const int candidate : candidates) {
       if (!graph_.path_between(own, candidate)) try_merge(own, candidate);
     }
+  }
+
+  /// `from` is -1 where the companion's result is there already.
+  void join_companion(int core, int from) {
+    if (from >= 0 && !graph_.path_between(core, from)) try_merge(core, from);
   }
 
   void try_merge(int into, int from) {
@@ -126,10 +132,11 @@ class Fuser {
     for (int i = 0; i < schedule_.size(); ++i) {
       const int group = result_.group_of[at(i)];
       if (group < 0) continue;
+      const int companion = companion_of(schedule_, i);
       for (const int source : schedule_.sources_of(i)) {
         const int root = root_of(schedule_, source);
         const int from = result_.group_of[at(root)];
-        if (from < 0 || from == group) continue;
+        if (from < 0 || from == group || source == companion) continue;
         const bool inlined = is_inline(schedule_, root) && is_program(schedule_, i);
         if (!inlined || buffered_[at(root)]) result_.stored[at(root)] = true;
       }

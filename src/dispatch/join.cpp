@@ -60,7 +60,8 @@ class Joining {
       written_.at(part.results[i].block).node = first_node + part.result_nodes[i];
     }
     for (Kernel& kernel : part.graph.kernels) {
-      for (auto* operands : {&kernel.core_inputs, &kernel.loads, &kernel.stores}) {
+      for (auto* operands :
+           {&kernel.core_inputs, &kernel.loads, &kernel.stores, &kernel.core_stores}) {
         for (Operand& operand : *operands) move(operand);
       }
       for (int& node : kernel.nodes) node += first_node;
@@ -196,8 +197,9 @@ class Joining {
     std::vector<Kernel> needed;
     for (std::size_t k = graph.kernels.size(); k-- > 0;) {
       Kernel& kernel = graph.kernels[k];
-      const bool writes_needed = std::ranges::any_of(
-          kernel.stores, [&](const Operand& store) { return is_read[at(store.buffer)]; });
+      const auto is_needed = [&](const Operand& store) { return is_read[at(store.buffer)]; };
+      const bool writes_needed = std::ranges::any_of(kernel.stores, is_needed) ||
+                                 std::ranges::any_of(kernel.core_stores, is_needed);
       if (!writes_needed && sites_of(kernel).empty()) continue;
       for (const auto* operands : {&kernel.core_inputs, &kernel.loads}) {
         for (const Operand& operand : *operands) is_read[at(operand.buffer)] = true;

@@ -57,19 +57,50 @@ std::int64_t bytes_read(const Kernel& kernel) {
 
 std::int64_t bytes_written(const Kernel& kernel) {
   std::int64_t bytes = 0;
-  for (const Operand& operand : kernel.stores) bytes += bytes_of(operand, elements_of(operand));
+  for (const auto* stores : {&kernel.stores, &kernel.core_stores}) {
+    for (const Operand& operand : *stores) bytes += bytes_of(operand, elements_of(operand));
+  }
   return bytes;
+}
+
+bool is_attention(CoreKind kind) {
+  return kind == CoreKind::kAttentionLogSumExp || kind == CoreKind::kAttention ||
+         kind == CoreKind::kAttentionQueryGradient || kind == CoreKind::kAttentionKeyGradient ||
+         kind == CoreKind::kAttentionValueGradient;
 }
 
 bool is_product(CoreKind kind) {
   return kind == CoreKind::kMatmul || kind == CoreKind::kConv2d ||
-         kind == CoreKind::kConv2dInputGradient || kind == CoreKind::kConv2dWeightGradient;
+         kind == CoreKind::kConv2dInputGradient || kind == CoreKind::kConv2dWeightGradient ||
+         is_attention(kind);
 }
 
 double product_of(const Extents& extents, std::initializer_list<std::size_t> axes) {
   double product = 1;
   for (const std::size_t axis : axes) product *= static_cast<double>(extents[axis]);
   return product;
+}
+
+/// Of its products; a causal mask leaves half of the pairs of a query and a key.
+double attention_terms(const Kernel& kernel) {
+  const Extents& query = kernel.core_inputs[0].extents;
+  const double width = static_cast<double>(query[3]);
+  double pairs = product_of(query, {0, 1, 2}) * product_of(kernel.core_inputs[1].extents, {2});
+  if (kernel.attributes[1] != 0) pairs /= 2;
+  const double result_width = static_cast<double>(kernel.space[3]);
+  switch (kernel.kind) {
+    case CoreKind::kAttentionLogSumExp:
+      return pairs * width;
+    case CoreKind::kAttention:
+    case CoreKind::kAttentionValueGradient:
+      return pairs * (width + result_width);
+    default: {
+      // Scores, gradients of weights, and each result.
+      const double value_width = product_of(kernel.core_inputs[2].extents, {3});
+      const double companion = kernel.core_stores.empty() ? 0 : value_width;
+      return pairs * (2 * width + value_width + companion);
+    }
+  }
 }
 
 double core_flops(const Kernel& kernel) {
@@ -154,6 +185,7 @@ std::string name_of(const Kernel& kernel, const ExecutionGraph& graph) {
 }
 
 double core_terms(const Kernel& kernel) {
+  if (is_attention(kernel.kind)) return attention_terms(kernel);
   const double results = static_cast<double>(numel(kernel.space));
   switch (kernel.kind) {
     case CoreKind::kMatmul:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "vkml/ops/core_kind.h"
 #include "vkml/ops/elementwise.h"
 
 namespace vkml::dispatch {
@@ -60,12 +61,16 @@ bool KernelForm::describe(Group& group) const {
   std::size_t instructions = 0;
   std::int64_t largest = -1;
   group.core = -1;
+  group.companion = -1;
   for (const int member : group.members) {
     const bool reduce = is_reduce(schedule_, member);
     reductions += reduce ? 1 : 0;
     instructions += instruction_estimate(schedule_, member);
     if (!is_program(schedule_, member)) {
-      if (group.core >= 0) return false;
+      // A companion is a source of its core, and comes first.
+      if (group.companion >= 0) return false;
+      if (group.core >= 0 && companion_of(schedule_, member) != group.core) return false;
+      group.companion = group.core;
       group.core = member;
     }
     const Extents extents = padded(reading_shape(schedule_, member));
@@ -107,8 +112,11 @@ bool KernelForm::place_members(Group& group) const {
   group.maps.clear();
   for (const int member : group.members) {
     const Extents extents = padded(schedule_[member].node->shape());
-    AxisMap map;
-    if (!is_reduce(schedule_, member) && match_axes(extents, group.space, kAllAxes, map)) {
+    AxisMap map{-1, -1, -1, -1};
+    if (member == group.companion) {
+      // The core writes it: it has no place in the program.
+      group.places.push_back(Place::kElement);
+    } else if (!is_reduce(schedule_, member) && match_axes(extents, group.space, kAllAxes, map)) {
       group.places.push_back(Place::kElement);
     } else if (group.reduced != 0 &&
                match_axes(extents, group.space, kAllAxes & ~group.reduced, map)) {
@@ -125,7 +133,9 @@ bool KernelForm::check_accesses(const Group& group) const {
   for (std::size_t i = 0; i < group.members.size(); ++i) {
     const int member = group.members[i];
     if (!is_program(schedule_, member)) {
+      const int companion = companion_of(schedule_, member);
       for (const int source : schedule_.sources_of(member)) {
+        if (source == companion) continue;
         if (member_index(group, root_of(schedule_, source)) >= 0) return false;
       }
       continue;
@@ -147,7 +157,7 @@ bool KernelForm::check_accesses(const Group& group) const {
 
 bool KernelForm::reads_in_place(const Access& access, const AxisMap& reader_map, const Group& group,
                                 int root) const {
-  if (access.offset != 0) return false;
+  if (access.offset != 0 || group.members[at(root)] == group.companion) return false;
   const Extents strides = dense_strides(padded(schedule_[group.members[at(root)]].node->shape()));
   Extents expected{0, 0, 0, 0};  // by axis of the space
   unsigned covered = 0;
@@ -219,7 +229,10 @@ int KernelForm::count_operands(const Group& group) const {
       if (inner >= 0) ++inner_uses[at(inner)];
     }
     if (!is_program(schedule_, member)) {
-      loads.resize(loads.size() + schedule_.sources_of(member).size(), {-1, {}});
+      // The companion reads no more than its core.
+      if (member == group.companion) continue;
+      const std::size_t unread = companion_of(schedule_, member) >= 0 ? 1 : 0;
+      loads.resize(loads.size() + schedule_.sources_of(member).size() - unread, {-1, {}});
       continue;
     }
     const Shape& reader = reading_shape(schedule_, member);
@@ -262,6 +275,12 @@ bool is_program(const Schedule& schedule, int position) {
 bool is_assembled(const Schedule& schedule, int position) {
   const Family family = schedule[position].node->family();
   return family == Family::kConcat || family == Family::kViewUpdate;
+}
+
+int companion_of(const Schedule& schedule, int position) {
+  if (schedule[position].role != Role::kCompute) return -1;
+  const ops::Companion companion = ops::companion_of(schedule[position].node->op());
+  return companion.source < 0 ? -1 : schedule.sources_of(position)[at(companion.source)];
 }
 
 std::span<const int> read_sources(const Schedule& schedule, int position) {

@@ -17,6 +17,7 @@ enum class Place : std::uint8_t { kElement, kRow };
 struct Group {
   std::vector<int> members;  // positions, ascending
   int core = -1;             // the member that has a kernel core, or is assembled from parts
+  int companion = -1;        // the member that this core computes on its way
   Extents space{1, 1, 1, 1};
   unsigned reduced = 0;       // mask of the axes of `space` that form a row
   std::vector<Place> places;  // by member
@@ -60,6 +61,8 @@ bool is_reduce(const Schedule& schedule, int position);
 /// Steps that run as a program; the others have a core or are assembled by several kernels.
 bool is_program(const Schedule& schedule, int position);
 bool is_assembled(const Schedule& schedule, int position);
+/// The step whose result a core computes on its way, or -1: one of its sources, which it never reads.
+int companion_of(const Schedule& schedule, int position);
 /// The sources that a step's program reads: an assignment reads the new value alone.
 std::span<const int> read_sources(const Schedule& schedule, int position);
 /// The shape at whose elements a step reads its sources.

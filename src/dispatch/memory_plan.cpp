@@ -34,6 +34,7 @@ std::vector<Interval> live_intervals(const ExecutionGraph& graph) {
     for (const Operand& operand : kernel.core_inputs) touch(operand.buffer, index);
     for (const Operand& operand : kernel.loads) touch(operand.buffer, index);
     for (const Operand& operand : kernel.stores) touch(operand.buffer, index);
+    for (const Operand& operand : kernel.core_stores) touch(operand.buffer, index);
     touch(kernel.scratch, index);
   }
   std::vector<Interval> temporaries;

@@ -46,10 +46,12 @@ std::vector<std::uint32_t> checks_of_results(const ExecutionGraph& graph) {
     std::uint32_t checks = 0;
     for (const int site : sites_of(kernel)) checks |= check_of(site);
     for_each_read(kernel, [&](int buffer) { checks |= of_buffers[at(buffer)]; });
-    for (const Operand& store : kernel.stores) {
-      of_buffers[at(store.buffer)] |= checks;
-      const Buffer& buffer = graph.buffers[at(store.buffer)];
-      if (buffer.kind == BufferKind::kResult) results[at(buffer.binding)] |= checks;
+    for (const auto* stores : {&kernel.stores, &kernel.core_stores}) {
+      for (const Operand& store : *stores) {
+        of_buffers[at(store.buffer)] |= checks;
+        const Buffer& buffer = graph.buffers[at(store.buffer)];
+        if (buffer.kind == BufferKind::kResult) results[at(buffer.binding)] |= checks;
+      }
     }
   }
   return results;

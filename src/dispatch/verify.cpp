@@ -35,6 +35,7 @@ class Simulation {
       check_donors(kernel);
       check_sites(kernel);
       for (const Operand& operand : kernel.stores) visit(operand, true);
+      for (const Operand& operand : kernel.core_stores) visit(operand, true);
       if (kernel.scratch >= 0) claim_scratch(kernel.scratch);
     }
   }

@@ -185,6 +185,15 @@ class Batching {
         for (const NodePtr& source : node.sources()) operands.push_back(whole(source).node());
         return record_again(node, std::move(operands), with_next_axis(node.attributes()));
       }
+      case CoreKind::kAttentionLogSumExp:
+      case CoreKind::kAttention:
+      case CoreKind::kAttentionQueryGradient:
+      case CoreKind::kAttentionKeyGradient:
+      case CoreKind::kAttentionValueGradient: {
+        SourceList operands;
+        for (const NodePtr& source : node.sources()) operands.push_back(whole(source).node());
+        return record_again(node, std::move(operands), node.attributes());
+      }
       case CoreKind::kSearchSorted:
         if (node.source(0)->shape().rank() == node.shape().rank()) {
           return record_again(node, {whole(node.source(0)).node(), whole(node.source(1)).node()},

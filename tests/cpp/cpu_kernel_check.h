@@ -117,7 +117,7 @@ inline bool is_close(DType dtype, Number got, Number want, double tolerance) {
 
 inline void expect_same(const dispatch::ExecutionGraph& graph, const Memory& got,
                         const Memory& want, double tolerance) {
-  for (const Operand& store : graph.kernels[0].stores) {
+  for (const Operand& store : results_of(graph.kernels[0])) {
     const auto i = static_cast<std::size_t>(store.buffer);
     const std::size_t count = want.buffers[i].size() / size_of(store.dtype);
     int shown = 0;

@@ -39,6 +39,13 @@ struct Memory {
   std::int64_t failed_index = 0;
 };
 
+/// What the kernel writes: its program's results, and a companion's.
+inline std::vector<Operand> results_of(const Kernel& kernel) {
+  std::vector<Operand> results = kernel.stores;
+  results.insert(results.end(), kernel.core_stores.begin(), kernel.core_stores.end());
+  return results;
+}
+
 inline std::int64_t place(const Operand& operand, const Extents& at) {
   std::int64_t index = operand.offset;
   for (std::size_t axis = 0; axis < at.size(); ++axis) index += at[axis] * operand.strides[axis];
@@ -145,6 +152,12 @@ class Interpreter {
     for (const auto& [where, value] : writes) {
       const Operand& operand = kernel_.stores[where.first];
       write_element(buffer(operand), operand.dtype, where.second, value);
+    }
+    for (const Operand& operand : kernel_.core_stores) {
+      for_each(operand.extents, [&](const Extents& at) {
+        const Number value = attend(ops::companion_of(kernel_.kind).kind, at);
+        write_element(buffer(operand), operand.dtype, place(operand, at), value);
+      });
     }
   }
 
@@ -342,6 +355,8 @@ class Interpreter {
   Number scan(const Extents& at);
   Number sorted_position(const Extents& at);
   Number searched(const Extents& at);
+  Number attend(CoreKind kind, const Extents& at);
+  double score(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t s);
 
   const Kernel& kernel_;
   Memory& memory_;
@@ -461,6 +476,12 @@ inline Number Interpreter::core(const Extents& at) {
       return sorted_position(at);
     case CoreKind::kSearchSorted:
       return searched(at);
+    case CoreKind::kAttentionLogSumExp:
+    case CoreKind::kAttention:
+    case CoreKind::kAttentionQueryGradient:
+    case CoreKind::kAttentionKeyGradient:
+    case CoreKind::kAttentionValueGradient:
+      return attend(kernel_.kind, at);
     default:
       return pool(at);
   }
@@ -596,4 +617,5 @@ inline Number Interpreter::pool(const Extents& at) {
 
 }  // namespace vkml::oracle
 
+#include "kernel_oracle_attention.h"
 #include "kernel_oracle_lines.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/vulkan/dispatch_list.h"
+#include "kernel_attention_cases.h"
 #include "kernel_line_cases.h"
 #include "vkml/core/error.h"
 
@@ -64,6 +65,7 @@ std::vector<Variant> matrix_variants() {
     all.push_back({variant.name + ", matrix units", variant.traits});
     DeviceTraits& traits = all.back().traits;
     traits.has_float16 = traits.has_matrix_f16 = traits.has_matrix_bf16 = true;
+    traits.has_matrix_conversions = true;
     traits.compute_units = 132;
     traits.max_push_bytes = 256;
   }
@@ -172,6 +174,7 @@ TEST(Spirv, ScattersAreValid) { expect_valid(oracle::scatter_cases()); }
 TEST(Spirv, ScansAreValid) { expect_valid(oracle::scan_cases()); }
 TEST(Spirv, SortsAreValid) { expect_valid(oracle::sort_cases()); }
 TEST(Spirv, SearchesAreValid) { expect_valid(oracle::search_cases()); }
+TEST(Spirv, AttentionIsValid) { expect_valid(oracle::attention_cases()); }
 
 /// Products large enough for matrix units: whole tiles, parts of tiles, rows that start at vectors
 /// and rows that do not, batches, split sums, both tile sizes.
@@ -212,6 +215,16 @@ TEST(Spirv, LargeProductsRunOnMatrixUnits) {
 
 TEST(Spirv, ConvolutionsOnMatrixUnitsAreValid) {
   expect_valid(oracle::large_convolution_cases(), matrix_variants());
+}
+
+TEST(Spirv, AttentionOnMatrixUnitsIsValid) {
+  for (const Variant& variant : matrix_variants()) {
+    expect_valid(oracle::matrix_attention_cases(), {variant});
+    for (const KernelCase& test : oracle::matrix_attention_cases()) {
+      const auto parts = generate(test.graph.kernels[0], test.graph, variant.traits);
+      EXPECT_EQ(parts.at(0).code->name, "attention_matrix") << test.name;
+    }
+  }
 }
 
 std::vector<std::string> names_of(const KernelCase& test, const DeviceTraits& traits) {

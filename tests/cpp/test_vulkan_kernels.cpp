@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernel_attention_cases.h"
 #include "kernel_line_cases.h"
 #include "vkml/core/error.h"
 #include "vulkan_plans.h"
@@ -33,7 +34,7 @@ ExecutionGraph bound_graph(ExecutionGraph graph) {
   }
   const std::set<int> stored = [&] {
     std::set<int> buffers;
-    for (const auto& store : graph.kernels[0].stores) buffers.insert(store.buffer);
+    for (const auto& store : oracle::results_of(graph.kernels[0])) buffers.insert(store.buffer);
     return buffers;
   }();
   for (std::size_t i = 0; i < graph.buffers.size(); ++i) {
@@ -99,7 +100,7 @@ void expect_agreement(const KernelCase& test, std::size_t input_offset) {
     return;  // the device lacks 64-bit types; test_spirv checks the message
   }
   int wrong = 0;
-  for (const dispatch::Operand& store : graph.kernels[0].stores) {
+  for (const dispatch::Operand& store : oracle::results_of(graph.kernels[0])) {
     const auto buffer = static_cast<std::size_t>(store.buffer);
     const std::size_t count = want.buffers[buffer].size() / size_of(store.dtype);
     for (std::size_t i = 0; i < count && wrong < 5; ++i) {
@@ -137,6 +138,8 @@ VKML_DEVICE_TEST(Scatters, scatter_cases)
 VKML_DEVICE_TEST(Scans, scan_cases)
 VKML_DEVICE_TEST(Sorts, sort_cases)
 VKML_DEVICE_TEST(Searches, search_cases)
+VKML_DEVICE_TEST(Attention, attention_cases)
+VKML_DEVICE_TEST(AttentionOfMatrices, matrix_attention_cases)
 
 TEST(VulkanKernels, InputsMayStartAnywhere) {
   VKML_REQUIRE_VULKAN();

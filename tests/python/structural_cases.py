@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import vkml
 from arrangement_cases import ARRANGEMENT_CASES
+from attention_cases import ATTENTION_CASES
 from case import Array, Case, small
 from checking import inputs
 from image_cases import IMAGE_CASES
@@ -526,6 +527,7 @@ CASES: list[Case] = [
     *_indexing(),
     *_networks(),
     *ARRANGEMENT_CASES,
+    *ATTENTION_CASES,
     *IMAGE_CASES,
     *ORDERING_CASES,
     *PRODUCT_CASES,

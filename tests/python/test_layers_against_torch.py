@@ -119,6 +119,12 @@ def test_multihead_attention(
         device,
     )
     assert_parameter_gradients_agree(ours, theirs, 64)
+    assert_agrees(
+        lambda q, k, v: ours(q, k, v, need_weights=False, **our_masks)[0],
+        lambda q, k, v: theirs(q, k, v, need_weights=False, **their_masks)[0],
+        [SEQUENCE, key, value],
+        device,
+    )
     if "kdim" not in options:
         assert_agrees(
             lambda x: ours(x, x, x, average_attn_weights=False),

@@ -111,7 +111,10 @@ WITHOUT_GRADIENT = NAN_REDUCTIONS | {
     *("one_hot", "searchsorted", "tril_indices", "triu_indices", "unique", "unique_consecutive"),
 }
 # Nodes that vkML puts into graphs by itself: parts of gradients, of assignment and of creation.
-INTERNAL = {"assign", "conv2d_input_gradient", "iota", "max_pool2d_indices", "view_update"}
+INTERNAL = {
+    *("assign", "attention_log_sum_exp", "conv2d_input_gradient", "iota", "max_pool2d_indices"),
+    "view_update",
+}
 
 
 def test_every_function_of_floats_has_a_gradient_test() -> None:

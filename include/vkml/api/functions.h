@@ -11,6 +11,7 @@
 
 #include "vkml/api/tensor.h"
 #include "vkml/core/number.h"
+#include "vkml/ops/attention_options.h"
 
 namespace vkml {
 
@@ -97,6 +98,18 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis);
 /// as a row on the left and a column on the right. Any dtype but bool, promoted; halves are summed
 /// in float32, integers wrap. ShapeError names both shapes.
 Tensor matmul(const Tensor& a, const Tensor& b);
+
+/// Sums of values (..., heads, keys, value width), weighted by how well their keys
+/// (..., heads, keys, width) match each query (..., heads, queries, width): softmax(query @ key^T *
+/// scale + mask) @ value. Floats (DTypeError); the mask is undefined, bool (whether a query attends
+/// to a key) or floats, and broadcasts to (..., queries, keys). The scores are never held, but for
+/// float64, heads wider than graph::kMaxAttentionWidth, and masks that require a gradient.
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const Tensor& mask = {},
+                                    const graph::AttentionOptions& options = {});
+/// The weights alone, (..., heads, queries, keys).
+Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& mask = {},
+                         const graph::AttentionOptions& options = {});
 
 using Pair = std::array<std::int64_t, 2>;
 /// Cross-correlation: input (N, C, H, W), weight (O, C / groups, KH, KW), bias (O) or undefined;

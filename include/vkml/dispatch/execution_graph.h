@@ -52,7 +52,8 @@ struct Operand {
 };
 
 /// prologue -> core -> epilogue over an iteration space. The program runs at each element; in it
-/// kCore is the core's result and kLoad an element of `loads`. Output i goes to stores[i].
+/// kCore is the core's result and kLoad an element of `loads`. Output i goes to stores[i]. A core may
+/// write its companion's result (ops::companion_of) beside its own, past the program.
 struct Kernel {
   ops::CoreKind kind = ops::CoreKind::kNone;
   graph::Attributes attributes;  // of the core
@@ -64,6 +65,7 @@ struct Kernel {
   std::vector<Operand> loads;  // extents equal `space`
   std::vector<Operand>
       stores;  // extents equal `space`; a row value has stride 0 along the row axes
+  std::vector<Operand> core_stores;  // the companion's result, if anybody reads it
   ops::ScalarProgram program;
   std::vector<int> nodes;          // positions in ExecutionGraph::nodes
   std::int64_t scratch_bytes = 0;  // asked for by Backend::scratch_bytes

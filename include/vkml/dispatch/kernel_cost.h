@@ -23,7 +23,7 @@ struct KernelCost {
   /// Floating-point additions, subtractions, products, quotients, square roots, minima and maxima,
   /// a fused multiply-add being two; exp, tanh and so on count as what they are made of.
   double flops = 0;
-  /// Of floating-point matrix products and convolutions: the dtype of their operands.
+  /// Of floating-point matrix products, convolutions and attention: the dtype of their operands.
   std::optional<DType> product;
 };
 
@@ -33,7 +33,8 @@ std::string name_of(const Kernel& kernel, const ExecutionGraph& graph);
 KernelCost cost_of(const Kernel& kernel, const ExecutionGraph& graph);
 
 /// Terms that the kernel's core combines over all of its results: for a product or a convolution
-/// its multiply-adds, for pooling the elements of all windows. 0 of other cores.
+/// its multiply-adds, for attention those of all its products, for pooling the elements of all
+/// windows. 0 of other cores.
 double core_terms(const Kernel& kernel);
 
 }  // namespace vkml::dispatch

@@ -50,4 +50,27 @@ VKML_CORE(kArgSort, "argsort", false)
 /// attributes: right (0 or 1).
 VKML_CORE(kSearchSorted, "searchsorted", false)
 
+// Attention: T queries and S keys in each of H heads. The score of query t and key s is
+// scale * (query t . key s) + mask(t, s), and -inf where a bool mask is false or, with `causal`,
+// where s > t; head h of the queries meets head h / (H / G) of the keys and values. Query
+// (B, H, T, D), key (B, G, S, D), value (B, G, S, V), mask (B, H, T, S), bool, f16, bf16 or f32,
+// or none. Weights are exp(score - log-sum-exp). attributes: bits of the scale, an f64; causal (0
+// or 1).
+
+/// query, key, mask; space (B, H, T, 1): log(sum over s of exp(score)), f32. Where a query's scores
+/// are all -inf it is +inf if there is a mask, so that its weights are 0, and else NaN.
+VKML_CORE(kAttentionLogSumExp, "attention_log_sum_exp", false)
+/// query, key, value, mask; space (B, H, T, V): the sum over s of weight * value s.
+/// Companion: kAttentionLogSumExp.
+VKML_CORE(kAttention, "scaled_dot_product_attention", false)
+/// query, key, value, output gradient g (B, H, T, V), log-sum-exp, delta (B, H, T, 1), f32, mask;
+/// space is the query's shape: the sum over s of weight * (g . value s - delta) * scale * key s.
+VKML_CORE(kAttentionQueryGradient, "attention_query_gradient", false)
+/// The same inputs; space is the key's shape: the sum over t and the heads that share the key of
+/// weight * (g . value s - delta) * scale * query t. Companion: kAttentionValueGradient.
+VKML_CORE(kAttentionKeyGradient, "attention_key_gradient", false)
+/// query, key, output gradient, log-sum-exp, mask; space is the value's shape: the sum over t and
+/// the heads that share the value of weight * g.
+VKML_CORE(kAttentionValueGradient, "attention_value_gradient", false)
+
 #undef VKML_CORE

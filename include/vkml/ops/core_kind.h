@@ -47,6 +47,20 @@ constexpr bool checks_indices(const graph::OpInfo& op) {
   return op.family == graph::Family::kCheck || checks_indices(core_of(op));
 }
 
+/// Some cores compute on their way what another core gives. A node of such a core has that one's
+/// among its sources, for the planner alone, which puts both into one kernel where it can: the core
+/// itself never reads it.
+struct Companion {
+  CoreKind kind = CoreKind::kNone;
+  int source = -1;  // its place among the sources
+};
+constexpr Companion companion_of(CoreKind kind) {
+  if (kind == CoreKind::kAttention) return {CoreKind::kAttentionLogSumExp, 3};
+  if (kind == CoreKind::kAttentionKeyGradient) return {CoreKind::kAttentionValueGradient, 6};
+  return {};
+}
+constexpr Companion companion_of(const graph::OpInfo& op) { return companion_of(core_of(op)); }
+
 /// What kScatter does with the elements of the source that meet at one element of the base.
 enum class ScatterKind : int { kAdd, kReplace, kMultiply, kMax, kMin };
 

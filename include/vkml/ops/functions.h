@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "vkml/graph/value.h"
+#include "vkml/ops/attention_options.h"
 #include "vkml/ops/core_kind.h"
 #include "vkml/ops/elementwise.h"
 #include "vkml/ops/matmul_precision.h"
@@ -153,6 +154,18 @@ struct Pool2dParameters {
 Value max_pool2d(const Value& input, const Pool2dParameters& parameters);
 Value max_pool2d_indices(const Value& input, const Pool2dParameters& parameters);
 Value avg_pool2d(const Value& input, const Pool2dParameters& parameters);
+
+// --- attention (attention.cpp)
+
+/// Sums of values (..., S, V), weighted by how well their keys (..., S, D) match each query
+/// (..., T, D). An undefined mask is none; a bool one says what a query attends to, another is added
+/// to the scores; both broadcast to (..., T, S). The scores are never held, but for f64, wider heads
+/// than kMaxAttentionWidth, and masks that require a gradient.
+Value scaled_dot_product_attention(const Value& query, const Value& key, const Value& value,
+                                   const Value& mask, const AttentionOptions& options);
+/// Its weights (..., T, S); 0 for a query that a mask leaves nothing.
+Value attention_weights(const Value& query, const Value& key, const Value& mask,
+                        const AttentionOptions& options);
 
 struct PatchParameters {
   std::array<std::int64_t, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};

@@ -42,6 +42,8 @@ VKML_OPERATOR(outer, 2, graph::outer(x[0], x[1]))
 VKML_OPERATOR(conv2d, 2, graph::conv2d(x[0], x[1], {}))
 VKML_OPERATOR(max_pool2d, 1, graph::max_pool2d(x[0], {}))
 VKML_OPERATOR(avg_pool2d, 1, graph::avg_pool2d(x[0], {}))
+VKML_OPERATOR(scaled_dot_product_attention, 3,
+              graph::scaled_dot_product_attention(x[0], x[1], x[2], {}, {}))
 VKML_PARAMETRIC_OPERATOR(einsum)
 VKML_PARAMETRIC_OPERATOR(tensordot)
 

@@ -105,20 +105,26 @@ class MultiheadAttention(Module):
         attn_mask: Tensor | None,
         key_padding_mask: Tensor | None,
     ) -> Tensor | None:
-        """What is added to scores (batch, heads, queries, keys); True in a mask means hidden."""
+        """What a query attends to (bool), or what is added to scores (batch, heads, queries, keys).
 
-        def added(mask: Tensor) -> Tensor:
-            return vkml.where(mask, -float("inf"), 0.0) if mask.dtype == vkml.bool else mask
-
-        total = None
+        True in a mask that is given means hidden.
+        """
+        masks = []
         if attn_mask is not None:
-            total = added(attn_mask)
-            if total.ndim == 3:
-                total = total.reshape(batch, self.num_heads, *total.shape[1:])
+            by_head = attn_mask.ndim == 3
+            shape = (batch, self.num_heads, *attn_mask.shape[1:])
+            masks.append(attn_mask.reshape(shape) if by_head else attn_mask)
         if key_padding_mask is not None:
-            hidden = added(key_padding_mask).unsqueeze(1).unsqueeze(1)
-            total = hidden if total is None else total + hidden
-        return total
+            masks.append(key_padding_mask.unsqueeze(1).unsqueeze(1))
+        if not masks:
+            return None
+        if all(mask.dtype == vkml.bool for mask in masks):
+            return ~masks[0] if len(masks) == 1 else ~(masks[0] | masks[1])
+        added = [
+            vkml.where(mask, -float("inf"), 0.0) if mask.dtype == vkml.bool else mask
+            for mask in masks
+        ]
+        return added[0] if len(added) == 1 else added[0] + added[1]
 
     def forward(
         self,
@@ -139,7 +145,8 @@ class MultiheadAttention(Module):
             key: Shape (keys, batch, kdim).
             value: Shape (keys, batch, vdim).
             key_padding_mask: Shape (batch, keys): True hides a key, or what is added to scores.
-            need_weights: Whether the weights are returned too.
+            need_weights: Whether the weights are returned too; without them they are never held
+                (see `scaled_dot_product_attention`).
             attn_mask: Shape (queries, keys) or (batch * heads, queries, keys): True hides a key
                 from a query, or what is added to scores.
             average_attn_weights: Whether weights are averaged over the heads.
@@ -164,10 +171,15 @@ class MultiheadAttention(Module):
             for x in self._projected(query, key, value)
         ]
         mask = self._mask(batch, attn_mask, key_padding_mask)
-        weights = attention_weights(heads[0], heads[1], mask)
-        if self.training and self.dropout > 0.0:
-            weights = functional.dropout(weights, self.dropout)
-        joined = (weights @ heads[2]).transpose(1, 2).reshape(batch, queries, self.embed_dim)
+        dropout = self.dropout if self.training else 0.0
+        if need_weights:
+            weights = attention_weights(heads[0], heads[1], mask)
+            if dropout > 0.0:
+                weights = functional.dropout(weights, dropout)
+            mixed = weights @ heads[2]
+        else:
+            mixed = functional.scaled_dot_product_attention(*heads, mask, dropout)
+        joined = mixed.transpose(1, 2).reshape(batch, queries, self.embed_dim)
         result = self.out_proj(joined)
         if not self.batch_first or is_single:
             result = result.transpose(0, 1)

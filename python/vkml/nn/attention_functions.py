@@ -1,17 +1,9 @@
-"""Scaled dot-product attention, as an expression of products and a softmax."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
-import math
-
 import vkml
-from vkml import Tensor
-
-
-def _added_mask(mask: Tensor, scores: Tensor) -> Tensor:
-    if mask.dtype == vkml.bool:
-        return vkml.where(mask, scores, -math.inf)
-    return scores + mask
+from vkml import Tensor, _vkml
 
 
 def attention_weights(
@@ -20,10 +12,11 @@ def attention_weights(
     attn_mask: Tensor | None = None,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(query @ key.T * scale + mask) over the keys.
 
-    Rows that attend to nothing have weights of 0.
+    Rows to which a mask leaves nothing have weights of 0.
 
     Args:
         query: Shape (..., queries, width).
@@ -32,18 +25,9 @@ def attention_weights(
             (..., queries, keys).
         is_causal: Whether query i attends to keys 0 to i alone.
         scale: Factor on the scores; 1 / sqrt(width) if None.
+        enable_gqa: Whether several heads of the query may share one of the key.
     """
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = (query * factor) @ key.transpose(-1, -2)
-    if is_causal:
-        queries, keys = query.shape[-2], key.shape[-2]
-        allowed = vkml.ones(queries, keys, dtype=vkml.bool, device=query.device).tril()
-        scores = _added_mask(allowed, scores)
-    if attn_mask is None:
-        return vkml.softmax(scores, -1)
-    scores = _added_mask(attn_mask, scores)
-    attends = scores.detach().amax(-1, keepdim=True) > -math.inf
-    return vkml.where(attends, vkml.softmax(vkml.where(attends, scores, 0.0), -1), 0.0)
+    return _vkml._attention_weights(query, key, attn_mask, is_causal, scale, enable_gqa)
 
 
 def scaled_dot_product_attention(
@@ -58,6 +42,14 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Sums of values, weighted by how well their keys match each query (Vaswani et al., 2017).
 
+    One kernel computes it in tiles, and two its gradients, so that no matrix of scores
+    (queries, keys) is ever held (Dao, arXiv:2307.08691). Such a matrix is held after all for
+    float64, with dropout, where the width of keys or values is above 128, where `attn_mask`
+    requires a gradient, and for second derivatives.
+
+    What a mask hides has a weight of 0, which times an infinite or NaN value is NaN; keys that
+    `is_causal` hides from all of a tile of queries are not read at all.
+
     Args:
         query: Shape (..., heads, queries, width), with any number of leading axes up to two.
         key: Shape (..., heads, keys, width).
@@ -69,18 +61,15 @@ def scaled_dot_product_attention(
         scale: Factor on the scores; 1 / sqrt(width) if None.
         enable_gqa: Whether several heads of the query may share one of key and value.
     """
-    operator = "scaled_dot_product_attention"
+    if dropout_p == 0.0:
+        return _vkml._scaled_dot_product_attention(
+            query, key, value, attn_mask, is_causal, scale, enable_gqa
+        )
     if is_causal and attn_mask is not None:
-        raise vkml.ArgumentError(f"[{operator}] Pass is_causal or attn_mask, not both.")
+        raise vkml.ArgumentError(
+            "[scaled_dot_product_attention] Pass is_causal or attn_mask, not both."
+        )
+    weights = attention_weights(query, key, attn_mask, is_causal, scale, enable_gqa)
     if enable_gqa and query.ndim > 2:
-        heads, shared = query.shape[-3], key.shape[-3]
-        if heads % shared != 0:
-            raise vkml.ShapeError(
-                f"[{operator}] {heads} heads of the query do not share {shared} heads of the key."
-            )
-        key = key.repeat_interleave(heads // shared, -3)
-        value = value.repeat_interleave(heads // shared, -3)
-    weights = attention_weights(query, key, attn_mask, is_causal, scale)
-    if dropout_p > 0.0:
-        weights = vkml.dropout(weights, dropout_p)
-    return weights @ value
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    return vkml.dropout(weights, dropout_p) @ value

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cores/attention.h"
 #include "cores/convolution.h"
 #include "cores/core_result.h"
 #include "cores/indexing.h"
@@ -85,6 +86,12 @@ std::unique_ptr<CompiledKernel> compile_kernel(const dispatch::ExecutionGraph& g
       return compile_argsort(kernel, graph);
     case CoreKind::kSearchSorted:
       return compile_search_sorted(kernel, graph);
+    case CoreKind::kAttentionLogSumExp:
+    case CoreKind::kAttention:
+    case CoreKind::kAttentionQueryGradient:
+    case CoreKind::kAttentionKeyGradient:
+    case CoreKind::kAttentionValueGradient:
+      return compile_attention(kernel, graph);
   }
   throw InternalError(fmt::format("[cpu] no kernel for {}", name_of(kernel.kind)));
 }
@@ -97,6 +104,12 @@ std::int64_t scratch_bytes_of(const Kernel& kernel) {
       return 0;
     case CoreKind::kGather:
       return gather_scratch_bytes(kernel);
+    case CoreKind::kAttentionLogSumExp:
+    case CoreKind::kAttention:
+    case CoreKind::kAttentionQueryGradient:
+    case CoreKind::kAttentionKeyGradient:
+    case CoreKind::kAttentionValueGradient:
+      return attention_scratch_bytes(kernel);
     case CoreKind::kMatmul:
     case CoreKind::kScatter:
     case CoreKind::kScan:

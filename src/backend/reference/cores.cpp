@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attention.h"
 #include "ordering.h"
 #include "pooling.h"
 #include "vkml/core/error.h"
@@ -194,6 +195,13 @@ Array evaluate_core(const PlanNode& node, std::span<const Array* const> sources)
       return out;
     case CoreKind::kSearchSorted:
       search_sorted(node, first, *sources[1], out);
+      return out;
+    case CoreKind::kAttentionLogSumExp:
+    case CoreKind::kAttention:
+    case CoreKind::kAttentionQueryGradient:
+    case CoreKind::kAttentionKeyGradient:
+    case CoreKind::kAttentionValueGradient:
+      attend(node, sources, out);
       return out;
     case CoreKind::kNone:
       break;

@@ -127,6 +127,8 @@ void read_matrix_units(const InstanceFunctions& vk, const FeatureChain& chain,
   profile.traits.has_matrix_bf16 = chain.bfloat16.shaderBFloat16Type &&
                                    chain.bfloat16.shaderBFloat16CooperativeMatrix &&
                                    has_matrices(shapes, kComponentBFloat16);
+  profile.traits.has_matrix_conversions = chain.matrices2.cooperativeMatrixConversions &&
+                                          chain.matrices2.cooperativeMatrixReductions;
 }
 
 void list_features(DeviceProfile& profile) {
@@ -190,6 +192,11 @@ void DeviceProfile::link_enabled_features(FeatureChain& chain) const {
     chain.bfloat16.shaderBFloat16Type = VK_TRUE;
     chain.bfloat16.shaderBFloat16CooperativeMatrix = VK_TRUE;
     link(head, chain.bfloat16);
+  }
+  if (traits.has_matrix_conversions) {
+    chain.matrices2.cooperativeMatrixConversions = VK_TRUE;
+    chain.matrices2.cooperativeMatrixReductions = VK_TRUE;
+    link(head, chain.matrices2);
   }
   chain.core.pNext = head;
 }
@@ -262,6 +269,9 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
       link(head, chain.memory_model);
       link(head, chain.matrices);
       if (offer.has(kBFloat16Extension, kNeverCore, enable)) link(head, chain.bfloat16);
+      if (offer.has(kCooperativeMatrix2Extension, kNeverCore, enable)) {
+        link(head, chain.matrices2);
+      }
     }
   }
   chain.core.pNext = head;

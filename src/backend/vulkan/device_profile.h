@@ -38,6 +38,7 @@ struct FeatureChain {
       vk_struct<VkPhysicalDeviceVulkanMemoryModelFeatures>(
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
   CooperativeMatrixFeatures matrices;
+  CooperativeMatrix2Features matrices2;
   BFloat16Features bfloat16;
 };
 

@@ -26,6 +26,7 @@ struct DeviceTraits {
   bool has_subgroup_shuffle = false;  // and subgroups of subgroup_size, no others
   // Matrix units: a subgroup multiplies 16 x 16 matrices of f16 or bf16 and sums in f32.
   bool has_matrix_f16 = false, has_matrix_bf16 = false;
+  bool has_matrix_conversions = false;  // of sums to left operands, and reductions of their rows
   std::uint32_t subgroup_size = 1;
   std::uint32_t max_workgroup_invocations = 128;
   std::uint32_t max_shared_bytes = 16384;

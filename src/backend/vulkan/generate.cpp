@@ -75,6 +75,12 @@ std::vector<Dispatch> generate(const dispatch::Kernel& planned,
     case CoreKind::kAvgPool2d:
     case CoreKind::kAvgPool2dGradient:
       return generate_pool2d(context);
+    case CoreKind::kAttentionLogSumExp:
+    case CoreKind::kAttention:
+    case CoreKind::kAttentionQueryGradient:
+    case CoreKind::kAttentionKeyGradient:
+    case CoreKind::kAttentionValueGradient:
+      return generate_attention(context);
   }
   throw InternalError("[vulkan] a kernel of unknown kind");
 }

@@ -36,7 +36,8 @@ void include(ByteHulls& hulls, const dispatch::Operand& operand) {
 
 ByteHulls byte_hulls(const dispatch::Kernel& kernel, const dispatch::ExecutionGraph& graph) {
   ByteHulls hulls;
-  for (const auto* operands : {&kernel.core_inputs, &kernel.loads, &kernel.stores}) {
+  for (const auto* operands :
+       {&kernel.core_inputs, &kernel.loads, &kernel.stores, &kernel.core_stores}) {
     for (const dispatch::Operand& operand : *operands) include(hulls, operand);
   }
   if (kernel.scratch >= 0) {

@@ -37,6 +37,22 @@ struct CooperativeMatrixProperties {
 using GetCooperativeMatrixProperties = VkResult(VKAPI_PTR*)(
     VkPhysicalDevice device, std::uint32_t* count, CooperativeMatrixProperties* properties);
 
+// VK_NV_cooperative_matrix2
+inline constexpr const char* kCooperativeMatrix2Extension = "VK_NV_cooperative_matrix2";
+inline constexpr auto kCooperativeMatrix2FeaturesType = static_cast<VkStructureType>(1000593000);
+
+struct CooperativeMatrix2Features {
+  VkStructureType sType = kCooperativeMatrix2FeaturesType;
+  void* pNext = nullptr;
+  VkBool32 cooperativeMatrixWorkgroupScope = VK_FALSE;
+  VkBool32 cooperativeMatrixFlexibleDimensions = VK_FALSE;
+  VkBool32 cooperativeMatrixReductions = VK_FALSE;
+  VkBool32 cooperativeMatrixConversions = VK_FALSE;
+  VkBool32 cooperativeMatrixPerElementOperations = VK_FALSE;
+  VkBool32 cooperativeMatrixTensorAddressing = VK_FALSE;
+  VkBool32 cooperativeMatrixBlockLoads = VK_FALSE;
+};
+
 // VK_KHR_shader_bfloat16
 inline constexpr const char* kBFloat16Extension = "VK_KHR_shader_bfloat16";
 inline constexpr auto kBFloat16FeaturesType = static_cast<VkStructureType>(1000141000);

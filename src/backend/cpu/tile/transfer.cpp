@@ -195,6 +195,10 @@ void load_elements(void* target, const std::byte* source, DType dtype, std::int6
   }
 }
 
+void store_elements(std::byte* target, const void* source, DType dtype, std::int64_t n) {
+  store_row(dtype)(target, source, static_cast<std::size_t>(n));
+}
+
 void load_window(const Step& step, const Frame& frame) {
   const PlannedOperand& operand = load_of(step, frame);
   const Walk walk(frame.window, operand);

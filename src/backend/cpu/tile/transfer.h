@@ -11,6 +11,8 @@ namespace vkml::cpu {
 /// Converts n elements, `stride` apart in memory, to their compute type, one after the other.
 void load_elements(void* target, const std::byte* source, DType dtype, std::int64_t n,
                    std::int64_t stride);
+/// Converts n elements of the compute type to neighbours in memory.
+void store_elements(std::byte* target, const void* source, DType dtype, std::int64_t n);
 
 // In all of these `immediate` is the index of a load or store of the plan, unless said otherwise.
 

@@ -17,6 +17,7 @@ std::vector<Dispatch> generate_scan(const Context& context);
 std::vector<Dispatch> generate_argsort(const Context& context);
 std::vector<Dispatch> generate_search_sorted(const Context& context);
 std::vector<Dispatch> generate_pool2d(const Context& context);
+std::vector<Dispatch> generate_attention(const Context& context);
 
 /// Scratch that the families want.
 std::int64_t row_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);

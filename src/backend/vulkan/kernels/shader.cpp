@@ -68,6 +68,7 @@ Shader::Shader(const Context& context, std::string name, std::array<std::uint32_
   if (touches.core_inputs) declare(kernel.core_inputs, false);
   if (touches.loads) declare(kernel.loads, false);
   if (touches.stores) declare(kernel.stores, true);
+  if (touches.stores) declare(kernel.core_stores, true);
   if (touches.reads_scratch || touches.writes_scratch) {
     scratch_ =
         add_buffer({BufferUse::Kind::kPlanBuffer, kernel.scratch, touches.scratch_element_bytes,

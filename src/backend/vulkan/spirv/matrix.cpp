@@ -1,5 +1,7 @@
 #include "spirv/matrix.h"
 
+#include <spirv/unified1/GLSL.std.450.h>
+
 #include "vkml/core/error.h"
 
 namespace vkml::vulkan::spirv {
@@ -59,10 +61,32 @@ void MatrixVariable::store(Matrix value) const {
   builder_->module().emit(Op::OpStore, {pointer_, value.id});
 }
 
-Matrix zero_matrix(Builder& builder, MatrixType type) {
-  return {&builder, builder.module().constant_composite(type_id(builder, type), builder.f32(0).id),
-          type};
+Id MatrixVariable::element_pointer(std::uint32_t number) const {
+  Module& module = builder_->module();
+  const Id type = module.pointer_type(spv::StorageClass::Function, module.type(kFloat32));
+  const Id id = module.new_id();
+  module.emit(Op::OpAccessChain, {type, id, pointer_, builder_->u32(number).id});
+  return id;
 }
+
+Value MatrixVariable::element(std::uint32_t number) const {
+  Module& module = builder_->module();
+  const Id pointer = element_pointer(number);
+  const Id id = module.new_id();
+  module.emit(Op::OpLoad, {module.type(kFloat32), id, pointer});
+  return {builder_, id, kFloat32, false, 0};
+}
+
+void MatrixVariable::set_element(std::uint32_t number, Value value) const {
+  const Id pointer = element_pointer(number);
+  builder_->module().emit(Op::OpStore, {pointer, value.id});
+}
+
+Matrix constant_matrix(Builder& builder, MatrixType type, float value) {
+  return {&builder,
+          builder.module().constant_composite(type_id(builder, type), builder.f32(value).id), type};
+}
+Matrix zero_matrix(Builder& builder, MatrixType type) { return constant_matrix(builder, type, 0); }
 
 Matrix load_matrix(const SharedArray& memory, MatrixType type, Value first, std::uint32_t stride,
                    MatrixLayout layout) {
@@ -100,6 +124,38 @@ Matrix operator+(Matrix a, Matrix b) {
   const Id id = module.new_id();
   module.emit(Op::OpFAdd, {type_id(*a.builder, a.type), id, a.id, b.id});
   return {a.builder, id, a.type};
+}
+
+namespace {
+void require_matrix2(Module& module, spv::Capability capability) {
+  module.require(capability);
+  module.require_extension("SPV_NV_cooperative_matrix2");
+}
+}  // namespace
+
+Matrix convert(Matrix sum, MatrixType type) {
+  Module& module = sum.builder->module();
+  require_matrix2(module, spv::Capability::CooperativeMatrixConversionsNV);
+  const Id id = module.new_id();
+  module.emit(Op::OpFConvert, {type_id(*sum.builder, type), id, sum.id});
+  return {sum.builder, id, type};
+}
+
+Matrix reduce_rows(Matrix matrix, MatrixReduction reduction) {
+  Builder& builder = *matrix.builder;
+  Module& module = builder.module();
+  require_matrix2(module, spv::Capability::CooperativeMatrixReductionsNV);
+  const Id combine =
+      reduction == MatrixReduction::kSum
+          ? module.binary_function(kFloat32, Op::OpFAdd, {})
+          : module.binary_function(
+                kFloat32, Op::OpExtInst,
+                {module.extended_instructions(), static_cast<std::uint32_t>(GLSLstd450FMax)});
+  const Id id = module.new_id();
+  module.emit(Op::OpCooperativeMatrixReduceNV,
+              {type_id(builder, matrix.type), id, matrix.id,
+               static_cast<std::uint32_t>(spv::CooperativeMatrixReduceMask::Row), combine});
+  return {&builder, id, matrix.type};
 }
 
 }  // namespace vkml::vulkan::spirv

@@ -1,6 +1,6 @@
 // Cooperative matrices (SPV_KHR_cooperative_matrix): small matrices that a subgroup holds together
-// and multiplies at once. The elements that one invocation holds are the device's own business, so
-// they come from shared memory and go back there.
+// and multiplies at once. Which elements one invocation holds is the device's own business: they
+// come from shared memory and go back there, and what is done to one is done to all.
 #pragma once
 
 #include "spirv/builder.h"
@@ -31,14 +31,20 @@ class MatrixVariable {
   MatrixVariable(Builder& builder, MatrixType type);
   Matrix load() const;
   void store(Matrix value) const;
+  /// Of f32: one of the elements that each invocation holds, by its number there.
+  Value element(std::uint32_t number) const;
+  void set_element(std::uint32_t number, Value value) const;
 
  private:
+  Id element_pointer(std::uint32_t number) const;
+
   Builder* builder_;
   MatrixType type_;
   Id pointer_;
 };
 
-/// Every element 0. Of f32 alone.
+/// Every element `value`. Of f32 alone.
+Matrix constant_matrix(Builder& builder, MatrixType type, float value);
 Matrix zero_matrix(Builder& builder, MatrixType type);
 /// Shared memory holds whole vectors of matrix elements: `first` and `stride` (between rows, or
 /// columns of a column-major matrix) count those.
@@ -50,5 +56,13 @@ void store_matrix(const SharedArray& memory, Matrix matrix, Value first, std::ui
 Matrix multiply_add(Matrix a, Matrix b, Matrix sum);
 /// Element by element, rounded to nearest.
 Matrix operator+(Matrix a, Matrix b);
+
+// SPV_NV_cooperative_matrix2
+
+/// A sum of f32 as an operand of another type.
+Matrix convert(Matrix sum, MatrixType type);
+enum class MatrixReduction : std::uint8_t { kSum, kMax };
+/// Every element becomes the sum, or the largest, of its row. Of f32.
+Matrix reduce_rows(Matrix matrix, MatrixReduction reduction);
 
 }  // namespace vkml::vulkan::spirv

@@ -212,6 +212,33 @@ Id Module::extended_instructions() {
   return extended_instructions_;
 }
 
+Id Module::binary_function(Type type, spv::Op op, std::initializer_list<std::uint32_t> before) {
+  Words key{static_cast<std::uint32_t>(spv::Op::OpFunction), static_cast<std::uint32_t>(op)};
+  key.insert(key.end(), before.begin(), before.end());
+  const Id value_type = this->type(type);
+  const Id function_type =
+      intern_type(spv::Op::OpTypeFunction, {value_type, value_type, value_type});
+  Id& function = interned_[key];
+  if (function != 0) return function;
+  function = new_id();
+  const Id a = new_id(), b = new_id(), label = new_id(), result = new_id();
+  const auto emit = [&](spv::Op instruction, std::span<const std::uint32_t> operands) {
+    append(other_functions_, instruction, operands);
+  };
+  const auto none = static_cast<std::uint32_t>(spv::FunctionControlMask::MaskNone);
+  emit(spv::Op::OpFunction, Words{value_type, function, none, function_type});
+  emit(spv::Op::OpFunctionParameter, Words{value_type, a});
+  emit(spv::Op::OpFunctionParameter, Words{value_type, b});
+  emit(spv::Op::OpLabel, Words{label});
+  Words operands{value_type, result};
+  operands.insert(operands.end(), before.begin(), before.end());
+  operands.insert(operands.end(), {a, b});
+  emit(op, operands);
+  emit(spv::Op::OpReturnValue, Words{result});
+  emit(spv::Op::OpFunctionEnd, {});
+  return function;
+}
+
 std::vector<std::uint32_t> Module::assemble(std::array<std::uint32_t, 3> local_size) {
   const Id function = new_id();
   const Id label = new_id();
@@ -258,6 +285,7 @@ std::vector<std::uint32_t> Module::assemble(std::array<std::uint32_t, 3> local_s
   words.insert(words.end(), body_.begin(), body_.end());
   append(words, spv::Op::OpReturn, {});
   append(words, spv::Op::OpFunctionEnd, {});
+  words.insert(words.end(), other_functions_.begin(), other_functions_.end());
   words[3] = next_id_;
   return words;
 }

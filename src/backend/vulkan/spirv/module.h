@@ -103,6 +103,10 @@ class Module {
   /// The GLSL.std.450 instruction set.
   Id extended_instructions();
 
+  /// A function of two values of a type, for instructions that take one: `op` of them, after the
+  /// words `before`.
+  Id binary_function(Type type, spv::Op op, std::initializer_list<std::uint32_t> before);
+
   /// Appends to the body of the function.
   void emit(spv::Op op, std::span<const std::uint32_t> operands) { append(body_, op, operands); }
   void emit(spv::Op op, std::initializer_list<std::uint32_t> operands) {
@@ -131,7 +135,7 @@ class Module {
   std::map<Words, Id> interned_;
   std::map<spv::BuiltIn, Id> builtins_;
   std::map<Type, Id> runtime_blocks_;
-  Words decorations_, declarations_, locals_, body_;
+  Words decorations_, declarations_, locals_, body_, other_functions_;
 };
 
 }  // namespace vkml::vulkan::spirv
