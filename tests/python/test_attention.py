@@ -37,23 +37,23 @@ def half_exact(array: np.ndarray, dtype: vkml.dtype) -> np.ndarray:
     return exact(vkml.tensor(array, device=vkml.cpu).to(dtype)).astype(np.float64)
 
 
+LENGTHS_AND_WIDTHS = [
+    ((70, 75, 64, 64), vkml.float32),
+    ((70, 75, 64, 64), vkml.float16),
+    ((70, 75, 64, 64), vkml.bfloat16),
+    ((40, 131, 32, 96), vkml.float32),
+    ((66, 40, 128, 40), vkml.float32),
+    ((97, 97, 48, 48), vkml.float16),
+]
+
+
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dtype", list(DTYPES), ids=str)
-@pytest.mark.parametrize(
-    ("queries", "keys", "width", "value_width"),
-    [(70, 75, 64, 64), (40, 131, 32, 96), (66, 40, 128, 40), (97, 97, 48, 48)],
-)
+@pytest.mark.parametrize(("sizes", "dtype"), LENGTHS_AND_WIDTHS, ids=str)
 def test_long_sequences(
-    queries: int,
-    keys: int,
-    width: int,
-    value_width: int,
-    dtype: vkml.dtype,
-    causal: bool,
-    device: object,
+    sizes: tuple[int, int, int, int], dtype: vkml.dtype, causal: bool, device: object
 ) -> None:
     """Several tiles on both sides, the last ones cut off."""
-    arrays = [half_exact(x, dtype) for x in operands((1, 2), queries, keys, width, value_width)]
+    arrays = [half_exact(x, dtype) for x in operands((1, 2), *sizes)]
     tensors = [vkml.tensor(x, device=device).to(dtype).requires_grad_() for x in arrays]
     result = functional.scaled_dot_product_attention(*tensors, is_causal=causal)
     assert result.dtype == dtype

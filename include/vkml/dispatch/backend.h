@@ -43,8 +43,8 @@ struct DeviceInfo {
   std::vector<std::string> features;
 };
 
-/// Operands that every device has room for in a kernel: those of the largest operator, which has
-/// four sources and a result.
+/// Operands that every device has room for in a kernel, beside numbers, status and scratch. One
+/// operator has more: the gradients of masked attention have eight, and none of those.
 inline constexpr int kLeastOperands = 5;
 
 /// Thrown by Backend::run() when it fails with part of the plan done: a block that the plan writes

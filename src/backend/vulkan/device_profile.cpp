@@ -153,6 +153,7 @@ void list_features(DeviceProfile& profile) {
   add(profile.timestamp_bits > 0, "timestamps");
   add(traits.has_matrix_f16, "matrix units for f16");
   add(traits.has_matrix_bf16, "matrix units for bf16");
+  add(traits.has_matrix_conversions, "conversions of matrices");
 }
 
 }  // namespace
