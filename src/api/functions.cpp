@@ -291,8 +291,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 }
 Tensor attention_weights(const Tensor& query, const Tensor& key, const Tensor& mask,
                          const graph::AttentionOptions& options) {
-  return record(
-      graph::attention_weights(query.value(), key.value(), value_or_none(mask), options));
+  return record(graph::attention_weights(query.value(), key.value(), value_or_none(mask), options));
 }
 
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Pair stride,

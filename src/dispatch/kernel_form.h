@@ -61,7 +61,8 @@ bool is_reduce(const Schedule& schedule, int position);
 /// Steps that run as a program; the others have a core or are assembled by several kernels.
 bool is_program(const Schedule& schedule, int position);
 bool is_assembled(const Schedule& schedule, int position);
-/// The step whose result a core computes on its way, or -1: one of its sources, which it never reads.
+/// The step whose result a core computes on its way, or -1: one of its sources, which it never
+/// reads.
 int companion_of(const Schedule& schedule, int position);
 /// The sources that a step's program reads: an assignment reads the new value alone.
 std::span<const int> read_sources(const Schedule& schedule, int position);

@@ -1,6 +1,7 @@
-// Attention as nodes that never hold the scores: the result, the log-sum-exp of each query's scores,
-// and the gradients of query, key and value, which form the weights again from it (FlashAttention-2,
-// Dao, arXiv:2307.08691). A recorded gradient keeps query, key, value, result and log-sum-exp.
+// Attention as nodes that never hold the scores: the result, the log-sum-exp of each query's
+// scores, and the gradients of query, key and value, which form the weights again from it
+// (FlashAttention-2, Dao, arXiv:2307.08691). A recorded gradient keeps query, key, value, result
+// and log-sum-exp.
 //
 // With P the weights, g the gradient of the result, delta = sum(g * result) over its last axis:
 //   dV = P^T g,  dS = P * (g V^T - delta),  dQ = scale dS K,  dK = scale dS^T Q.
@@ -12,6 +13,7 @@
 #include <limits>
 
 #include "record.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/composites.h"
 #include "vkml/ops/functions.h"
 
@@ -147,8 +149,8 @@ class Gradients {
 
 /// Sources: query, key, mask.
 void log_sum_exp_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
-  const Operands x{Value(output->source(0)), Value(output->source(1)), {},
-                   source_or_none(output, 2)};
+  const Operands x{
+      Value(output->source(0)), Value(output->source(1)), {}, source_or_none(output, 2)};
   const Dense dense(x, output, output->attributes());
   const Value of_scores = dense.weights * gradient;
   Gradients found(output, gradients);
@@ -171,8 +173,8 @@ void attention_rule(const Value& output, const Value& gradient, std::span<Value>
   gradients[2] = of_value;
 }
 
-/// Sources of the gradients of query and key: query, key, value, g, log-sum-exp, delta, then for the
-/// key that of the value, which it does not read, and the mask.
+/// Sources of the gradients of query and key: query, key, value, g, log-sum-exp, delta, then for
+/// the key that of the value, which it does not read, and the mask.
 enum Source : std::size_t { kQuery, kKey, kValue, kGradient, kLogSumExp, kDelta };
 
 class ScoreGradient {
@@ -230,8 +232,8 @@ void key_gradient_rule(const Value& output, const Value& gradient, std::span<Val
 
 /// Sources: query, key, g, log-sum-exp, mask.
 void value_gradient_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
-  const Operands x{Value(output->source(0)), Value(output->source(1)), {},
-                   source_or_none(output, 4)};
+  const Operands x{
+      Value(output->source(0)), Value(output->source(1)), {}, source_or_none(output, 4)};
   const Value g = wide(Value(output->source(2)));
   const Dense dense(x, Value(output->source(3)), output->attributes());
   const Value upstream = for_heads(wide(gradient), heads_of(x.query));
@@ -261,11 +263,11 @@ constexpr OpInfo kValueGradientOp =
 
 Value query_gradient(const Operands& x, const Value& g, const Value& lse, const Value& delta,
                      const Attributes& attributes) {
-  return record(kQueryGradientOp,
-                with_mask({x.query.node(), x.key.node(), x.value.node(), g.node(), lse.node(),
-                           delta.node()},
-                          x.mask),
-                x.query.shape().extents(), x.query.dtype(), x.query.device(), attributes);
+  return record(
+      kQueryGradientOp,
+      with_mask({x.query.node(), x.key.node(), x.value.node(), g.node(), lse.node(), delta.node()},
+                x.mask),
+      x.query.shape().extents(), x.query.dtype(), x.query.device(), attributes);
 }
 Value key_gradient(const Operands& x, const Value& g, const Value& lse, const Value& delta,
                    const Value& of_value, const Attributes& attributes) {
@@ -295,18 +297,20 @@ void check_operands(const Operands& x, const AttentionOptions& options) {
       throw DTypeError(fmt::format("[{}] takes floats, not {}", kName, name_of(operand->dtype())));
     }
     if (operand->rank() < 2) {
-      throw ShapeError(fmt::format("[{}] needs (..., queries, width), (..., keys, width) and "
-                                   "(..., keys, value width): {}",
-                                   kName, shapes_of(x)));
+      throw ShapeError(
+          fmt::format("[{}] needs (..., queries, width), (..., keys, width) and "
+                      "(..., keys, value width): {}",
+                      kName, shapes_of(x)));
     }
   }
   const auto from_end = [](const Value& value, int axis) {
     return value.shape()[value.rank() - axis];
   };
   if (from_end(x.query, 1) != from_end(x.key, 1) || from_end(x.key, 2) != from_end(x.value, 2)) {
-    throw ShapeError(fmt::format("[{}] widths of query and key, or numbers of keys and values, "
-                                 "differ: {}",
-                                 kName, shapes_of(x)));
+    throw ShapeError(
+        fmt::format("[{}] widths of query and key, or numbers of keys and values, "
+                    "differ: {}",
+                    kName, shapes_of(x)));
   }
   if (options.shares_heads && heads_of(x.query) % std::max<std::int64_t>(heads_of(x.key), 1) != 0) {
     throw ShapeError(fmt::format("[{}] {} heads of the query do not share {} heads of the key",
@@ -362,8 +366,8 @@ Operands aligned(const Operands& x, const AttentionOptions& options) {
     if (rank >= 3) extents[rank - 3] = own_heads;
     return broadcast_to(value, extents.span());
   };
-  Operands result{broadcast(x.query, heads), broadcast(x.key, shared), broadcast(x.value, shared),
-                  {}};
+  Operands result{
+      broadcast(x.query, heads), broadcast(x.key, shared), broadcast(x.value, shared), {}};
   if (x.mask) {
     ExtentList extents(result.query.shape().extents());
     extents[rank - 1] = result.key.shape()[rank - 2];
@@ -403,8 +407,10 @@ Value scaled_dot_product_attention(const Value& query, const Value& key, const V
   if (options.is_causal && mask) {
     throw ArgumentError(fmt::format("[{}] Pass is_causal or attn_mask, not both", kName));
   }
-  const DType dtype = promote(promote(query.dtype(), key.dtype()), value.dtype());
-  for (Value* operand : {&given.query, &given.key, &given.value}) *operand = cast(*operand, dtype);
+  const auto operands = {&given.query, &given.key, &given.value};
+  for (Value* operand : operands) *operand = as_product_operand(*operand);
+  const DType dtype = promote(promote(given.query.dtype(), given.key.dtype()), given.value.dtype());
+  for (Value* operand : operands) *operand = cast(*operand, dtype);
   if (!has_kernel(given)) {
     const Value each_value =
         options.shares_heads ? for_heads(given.value, heads_of(query)) : given.value;
@@ -418,10 +424,9 @@ Value scaled_dot_product_attention(const Value& query, const Value& key, const V
   const Value lse = record(kLogSumExpOp, with_mask({x.query.node(), x.key.node()}, x.mask),
                            extents.span(), DType::kF32, query.device(), attributes);
   extents[extents.rank - 1] = x.value.shape()[x.value.rank() - 1];
-  return record(
-      kAttentionOp,
-      with_mask({x.query.node(), x.key.node(), x.value.node(), lse.node()}, x.mask),
-      extents.span(), dtype, query.device(), attributes);
+  return record(kAttentionOp,
+                with_mask({x.query.node(), x.key.node(), x.value.node(), lse.node()}, x.mask),
+                extents.span(), dtype, query.device(), attributes);
 }
 
 }  // namespace vkml::graph

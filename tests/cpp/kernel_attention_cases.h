@@ -25,11 +25,11 @@ inline KernelCase attention_case(CoreKind kind, const AttentionCase& c) {
   const bool is_sum = kind == CoreKind::kAttentionLogSumExp;
   const bool is_value = kind == CoreKind::kAttentionValueGradient;
   const bool is_forward = is_sum || kind == CoreKind::kAttention;
-  const Extents space = is_sum                                        ? row
-                        : kind == CoreKind::kAttention                ? output
-                        : kind == CoreKind::kAttentionQueryGradient   ? query
-                        : kind == CoreKind::kAttentionKeyGradient     ? key
-                                                                      : value;
+  const Extents space = is_sum                                      ? row
+                        : kind == CoreKind::kAttention              ? output
+                        : kind == CoreKind::kAttentionQueryGradient ? query
+                        : kind == CoreKind::kAttentionKeyGradient   ? key
+                                                                    : value;
   KernelBuilder b(kind, space);
   // Scores of moderate size, whatever the operands.
   b.kernel.attributes = {std::bit_cast<std::int64_t>(0.02), c.is_causal ? 1 : 0};
@@ -78,10 +78,23 @@ inline std::vector<KernelCase> attention_cases() {
     for (KernelCase& test : attention_cases_of(c)) cases.push_back(std::move(test));
   };
   add({});
-  add({.batches = 2, .heads = 4, .shared_heads = 2, .queries = 9, .keys = 6, .width = 5,
-       .value_width = 3, .is_causal = true, .has_epilogue = true});
-  add({.heads = 3, .shared_heads = 1, .queries = 70, .keys = 67, .width = 16, .value_width = 32,
-       .has_companion = false, .mask = DType::kBool});
+  add({.batches = 2,
+       .heads = 4,
+       .shared_heads = 2,
+       .queries = 9,
+       .keys = 6,
+       .width = 5,
+       .value_width = 3,
+       .is_causal = true,
+       .has_epilogue = true});
+  add({.heads = 3,
+       .shared_heads = 1,
+       .queries = 70,
+       .keys = 67,
+       .width = 16,
+       .value_width = 32,
+       .has_companion = false,
+       .mask = DType::kBool});
   add({.queries = 40, .keys = 50, .dtype = DType::kF16, .is_causal = true, .mask = DType::kF16});
   add({.queries = 3, .keys = 33, .width = 12, .dtype = DType::kBF16, .mask = DType::kF32});
   return cases;
@@ -94,8 +107,12 @@ inline std::vector<KernelCase> matrix_attention_cases() {
     for (const DType dtype : {DType::kF16, DType::kBF16}) {
       for (const CoreKind kind : {CoreKind::kAttention, CoreKind::kAttentionQueryGradient,
                                   CoreKind::kAttentionKeyGradient}) {
-        AttentionCase c{.queries = 64, .keys = 64, .width = 32, .value_width = 32,
-                        .dtype = dtype, .is_causal = is_causal};
+        AttentionCase c{.queries = 64,
+                        .keys = 64,
+                        .width = 32,
+                        .value_width = 32,
+                        .dtype = dtype,
+                        .is_causal = is_causal};
         cases.push_back(attention_case(kind, c));
         c.queries = 70;
         c.keys = 83;

@@ -68,9 +68,7 @@ def test_long_sequences(
     )
     for mine, wanted in pairs:
         scale = max(1.0, float(np.abs(wanted).max()))
-        np.testing.assert_allclose(
-            exact(mine), wanted, rtol=0, atol=units * DTYPES[dtype] * scale
-        )
+        np.testing.assert_allclose(exact(mine), wanted, rtol=0, atol=units * DTYPES[dtype] * scale)
 
 
 def test_shared_heads_of_long_sequences(device: object) -> None:
@@ -268,7 +266,10 @@ def test_forward_mode_and_batches(device: object) -> None:
     step = 1e-6
     wide = [x.astype(np.float64) for x in arrays]
     moved = [
-        [x + sign * step * d.numpy().astype(np.float64) for x, d in zip(wide, directions, strict=True)]
+        [
+            x + sign * step * d.numpy().astype(np.float64)
+            for x, d in zip(wide, directions, strict=True)
+        ]
         for sign in (1, -1)
     ]
     slope = (attention(*moved[0]) - attention(*moved[1])) / (2 * step)
@@ -278,7 +279,9 @@ def test_forward_mode_and_batches(device: object) -> None:
     one_key = vkml.vmap(functional.scaled_dot_product_attention, in_dims=(0, None, None))(
         tensors[0], tensors[1][0], tensors[2][0]
     )
-    assert_close(one_key, attention(wide[0], wide[1][:1].repeat(3, 0), wide[2][:1].repeat(3, 0)), 32)
+    assert_close(
+        one_key, attention(wide[0], wide[1][:1].repeat(3, 0), wide[2][:1].repeat(3, 0)), 32
+    )
 
 
 def test_wide_heads_and_dropout_fall_back(device: object) -> None:
@@ -291,6 +294,18 @@ def test_wide_heads_and_dropout_fall_back(device: object) -> None:
     assert dropped.std() > 0
 
 
+def test_mixed_precision(device: object) -> None:
+    """A product, to autocast: its operands are halves, its gradients what the operands were."""
+    tensors = [
+        vkml.tensor(x, device=device, requires_grad=True) for x in operands((2,), 5, 6, 8, 8)
+    ]
+    with vkml.autocast(dtype=vkml.bfloat16):
+        result = functional.scaled_dot_product_attention(*tensors)
+    assert result.dtype == vkml.bfloat16
+    result.sum().backward()
+    assert all(t.grad.dtype == vkml.float32 for t in tensors)
+
+
 def test_errors(device: object) -> None:
     q = vkml.zeros(2, 3, 4, device=device)
     with pytest.raises(vkml.ShapeError, match=r"differ: query \(2, 3, 4\)"):
@@ -301,8 +316,8 @@ def test_errors(device: object) -> None:
         functional.scaled_dot_product_attention(q.to(vkml.int32), q, q)
     with pytest.raises(vkml.DTypeError, match="a mask is bool"):
         functional.scaled_dot_product_attention(q, q, q, vkml.zeros(3, 3, dtype=vkml.int32))
+    three = vkml.zeros(3, 3, 4, device=device)
     with pytest.raises(vkml.ShapeError, match="do not share 2 heads"):
-        three = vkml.zeros(3, 3, 4, device=device)
         functional.scaled_dot_product_attention(three, q, q, enable_gqa=True)
     with pytest.raises(vkml.ShapeError, match="batches do not broadcast"):
         functional.scaled_dot_product_attention(q, vkml.zeros(3, 3, 4, device=device), q)

@@ -52,8 +52,8 @@ struct Operand {
 };
 
 /// prologue -> core -> epilogue over an iteration space. The program runs at each element; in it
-/// kCore is the core's result and kLoad an element of `loads`. Output i goes to stores[i]. A core may
-/// write its companion's result (ops::companion_of) beside its own, past the program.
+/// kCore is the core's result and kLoad an element of `loads`. Output i goes to stores[i]. A core
+/// may write its companion's result (ops::companion_of) beside its own, past the program.
 struct Kernel {
   ops::CoreKind kind = ops::CoreKind::kNone;
   graph::Attributes attributes;  // of the core

@@ -158,9 +158,9 @@ Value avg_pool2d(const Value& input, const Pool2dParameters& parameters);
 // --- attention (attention.cpp)
 
 /// Sums of values (..., S, V), weighted by how well their keys (..., S, D) match each query
-/// (..., T, D). An undefined mask is none; a bool one says what a query attends to, another is added
-/// to the scores; both broadcast to (..., T, S). The scores are never held, but for f64, wider heads
-/// than kMaxAttentionWidth, and masks that require a gradient.
+/// (..., T, D). An undefined mask is none; a bool one says what a query attends to, another is
+/// added to the scores; both broadcast to (..., T, S). The scores are never held, but for f64,
+/// wider heads than kMaxAttentionWidth, and masks that require a gradient.
 Value scaled_dot_product_attention(const Value& query, const Value& key, const Value& value,
                                    const Value& mask, const AttentionOptions& options);
 /// Its weights (..., T, S); 0 for a query that a mask leaves nothing.

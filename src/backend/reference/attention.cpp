@@ -70,7 +70,8 @@ double log_sum_exp(const Scores& scores, std::int64_t b, std::int64_t h, std::in
   }
   if (top == -kInfinity) return scores.has_mask() ? kInfinity : kInfinity - kInfinity;
   double sum = 0;
-  for (std::int64_t s = 0; s < scores.key()[2]; ++s) sum += std::exp(scores.score(b, h, t, s) - top);
+  for (std::int64_t s = 0; s < scores.key()[2]; ++s)
+    sum += std::exp(scores.score(b, h, t, s) - top);
   return top + std::log(sum);
 }
 

@@ -127,8 +127,8 @@ void read_matrix_units(const InstanceFunctions& vk, const FeatureChain& chain,
   profile.traits.has_matrix_bf16 = chain.bfloat16.shaderBFloat16Type &&
                                    chain.bfloat16.shaderBFloat16CooperativeMatrix &&
                                    has_matrices(shapes, kComponentBFloat16);
-  profile.traits.has_matrix_conversions = chain.matrices2.cooperativeMatrixConversions &&
-                                          chain.matrices2.cooperativeMatrixReductions;
+  profile.traits.has_matrix_conversions =
+      chain.matrices2.cooperativeMatrixConversions && chain.matrices2.cooperativeMatrixReductions;
 }
 
 void list_features(DeviceProfile& profile) {

@@ -32,8 +32,8 @@ constexpr double kLog2E = 1.4426950408889634;
 
 const std::byte* address_of_row(const Operand& operand, const RunContext& run, std::int64_t batch,
                                 std::int64_t head, std::int64_t row) {
-  const std::int64_t place = batch * operand.strides[0] + head * operand.strides[1] +
-                             row * operand.strides[2];
+  const std::int64_t place =
+      batch * operand.strides[0] + head * operand.strides[1] + row * operand.strides[2];
   return address_of(operand, run) + place * static_cast<std::int64_t>(size_of(operand.dtype));
 }
 
@@ -268,8 +268,8 @@ class Attention final : public CompiledKernel {
   void pack(const RunContext& run) const {
     if (packed_.key_columns) packed_.key_columns->pack(run, kernel_.scratch, key_factor());
     if (packed_.value_columns) packed_.value_columns->pack(run, kernel_.scratch, 1.0F);
-    for (const auto* rows : {&packed_.query_rows, &packed_.key_rows, &packed_.value_rows,
-                             &packed_.gradient_rows}) {
+    for (const auto* rows :
+         {&packed_.query_rows, &packed_.key_rows, &packed_.value_rows, &packed_.gradient_rows}) {
       if (*rows) (*rows)->pack(run, kernel_.scratch);
     }
   }
@@ -323,9 +323,10 @@ class Attention final : public CompiledKernel {
     block.first = first;
     block.count = std::min(kQueryBlock, queries_ - first);
     const std::int64_t floats =
-        kAttentionWork + kQueryBlock * (2 * std::max(query_stride, value_stride) + query_stride + 2);
-    auto* work = reinterpret_cast<float*>(thread_scratch(
-        ScratchPurpose::kPanelA, static_cast<std::size_t>(floats * kFloat)));
+        kAttentionWork +
+        kQueryBlock * (2 * std::max(query_stride, value_stride) + query_stride + 2);
+    auto* work = reinterpret_cast<float*>(
+        thread_scratch(ScratchPurpose::kPanelA, static_cast<std::size_t>(floats * kFloat)));
     float* query = work + kAttentionWork;
     float* gradient = query + kQueryBlock * query_stride;
     float* out = gradient + kQueryBlock * std::max(query_stride, value_stride);
@@ -373,8 +374,8 @@ class Attention final : public CompiledKernel {
     const std::int64_t columns = kKeyBlock * (head_.width + head_.value_width);
     const std::int64_t floats =
         kAttentionWork + columns + kKeyBlock * (key_stride + value_stride) + 2 * kQueryBlock;
-    auto* work = reinterpret_cast<float*>(thread_scratch(
-        ScratchPurpose::kPanelA, static_cast<std::size_t>(floats * kFloat)));
+    auto* work = reinterpret_cast<float*>(
+        thread_scratch(ScratchPurpose::kPanelA, static_cast<std::size_t>(floats * kFloat)));
     float* keys = work + kAttentionWork;
     float* values = keys + kKeyBlock * head_.width;
     float* key_gradient = work + kAttentionWork + columns;

@@ -182,9 +182,8 @@ void score_gradients(float* products, const float* weights, std::int64_t columns
 }
 
 void mask_row(const AttentionMask& mask, std::int64_t query, const KeyBlock& range, float* row) {
-  const std::byte* first =
-      mask.data + (query * mask.query_stride + range.first * mask.key_stride) *
-                      static_cast<std::int64_t>(size_of(mask.dtype));
+  const std::byte* first = mask.data + (query * mask.query_stride + range.first * mask.key_stride) *
+                                           static_cast<std::int64_t>(size_of(mask.dtype));
   if (mask.dtype == DType::kBool) {
     for (std::int64_t j = 0; j < range.count; ++j) {
       row[j] = first[j * mask.key_stride] != std::byte{0} ? row[j] : kNegativeInfinity;
@@ -220,19 +219,16 @@ void weigh_block(const AttentionHead& head, const QueryBlock& block, const KeyBl
                  const float* keys, float* weights) {
   score_block(head, block, range, keys, weights);
   for (std::int64_t i = 0; i < block.count; ++i) {
-    exponentiate(weights + i * kKeyBlock, whole_panels(range.count),
-                 block.log_sum_exp[i] * kLog2E);
+    exponentiate(weights + i * kKeyBlock, whole_panels(range.count), block.log_sum_exp[i] * kLog2E);
   }
 }
 
 // weights * (g V^T - delta) * scale, into `products`.
-void score_gradient_block(const AttentionHead& head, const QueryBlock& block,
-                          const KeyBlock& range, const float* values, const float* weights,
-                          float* products) {
+void score_gradient_block(const AttentionHead& head, const QueryBlock& block, const KeyBlock& range,
+                          const float* values, const float* weights, float* products) {
   const std::int64_t columns = whole_panels(range.count);
-  multiply<false>({block.gradient, block.gradient_stride, 1},
-                  columns_of(values, head.value_width), products, kKeyBlock,
-                  {block.count, columns, head.value_width});
+  multiply<false>({block.gradient, block.gradient_stride, 1}, columns_of(values, head.value_width),
+                  products, kKeyBlock, {block.count, columns, head.value_width});
   for (std::int64_t i = 0; i < block.count; ++i) {
     score_gradients(products + i * kKeyBlock, weights + i * kKeyBlock, columns, block.delta[i],
                     head.scale);
@@ -275,18 +271,16 @@ void attend_block(const AttentionHead& head, const QueryBlock& block, const floa
       sums[i] += sum;
     }
     if (values != nullptr) {
-      multiply<true>({scores, kKeyBlock, 1},
-                     rows_of(values + range.first * out_stride, out_stride), out, out_stride,
-                     {block.count, out_stride, range.count});
+      multiply<true>({scores, kKeyBlock, 1}, rows_of(values + range.first * out_stride, out_stride),
+                     out, out_stride, {block.count, out_stride, range.count});
     }
   });
   for (std::int64_t i = 0; i < block.count; ++i) {
     // A query that sees nothing: 0 and a weight of 0 where a mask says so, else 0 / 0.
     const bool is_hidden = sums[i] == 0.0F && head.mask.data != nullptr;
-    log_sum_exp[i] = is_hidden ? std::numeric_limits<float>::infinity()
-                     : sums[i] == 0.0F
-                         ? std::numeric_limits<float>::quiet_NaN()
-                         : (tops[i] + std::log2(sums[i])) * kLn2;
+    log_sum_exp[i] = is_hidden         ? std::numeric_limits<float>::infinity()
+                     : sums[i] == 0.0F ? std::numeric_limits<float>::quiet_NaN()
+                                       : (tops[i] + std::log2(sums[i])) * kLn2;
     if (values == nullptr) continue;
     scale_row(out + i * out_stride, out_stride, is_hidden ? 0.0F : 1.0F / sums[i]);
   }

@@ -1,8 +1,8 @@
 // Attention and its gradients, as both engines see them: one kernel of the plan is a pass over
 // blocks of rows, queries or keys, each of which walks along the rows of the other side.
 //
-// attention_rows.cpp runs anywhere, on vector units; attention_matrix.cpp multiplies f16 and bf16 on
-// matrix units, where there are no masks but that of causality.
+// attention_rows.cpp runs anywhere, on vector units; attention_matrix.cpp multiplies f16 and bf16
+// on matrix units, where there are no masks but that of causality.
 #pragma once
 
 #include <optional>

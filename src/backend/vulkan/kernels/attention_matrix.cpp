@@ -1,16 +1,15 @@
-// Attention of f16 and bf16 on matrix units (16 x 16 matrices of a subgroup, sums in f32), where the
-// device converts a sum to the left operand of the next product within registers and reduces rows
-// of matrices (VK_NV_cooperative_matrix2): scores never leave the registers of the subgroup that owns
-// their rows.
+// Attention of f16 and bf16 on matrix units (16 x 16 matrices of a subgroup, sums in f32), where
+// the device converts a sum to the left operand of the next product within registers and reduces
+// rows of matrices (VK_NV_cooperative_matrix2): scores never leave the registers of the subgroup
+// that owns their rows.
 //
-// A subgroup keeps 32 rows of the result (16 where heads are wider than 64) and walks along the rows
-// of the other side, which its workgroup stages in one slot of shared memory. Forward and the pass
-// for queries ask memory for the next rows before they multiply, the pass for keys and values after
-// it, where registers are full. That pass forms scores transposed, S^T = K Q^T, so that it never
-// transposes weights; its products start from -log-sum-exp and -delta, which makes the subtractions
-// free. Masks of causality and of the last keys compare a matrix of distances, in the blocks that
-// need it.
-// Bound: matrix units, the exponentials beside them, and registers.
+// A subgroup keeps 32 rows of the result (16 where heads are wider than 64) and walks along the
+// rows of the other side, which its workgroup stages in one slot of shared memory. Forward and the
+// pass for queries ask memory for the next rows before they multiply, the pass for keys and values
+// after it, where registers are full. That pass forms scores transposed, S^T = K Q^T, so that it
+// never transposes weights; its products start from -log-sum-exp and -delta, which makes the
+// subtractions free. Masks of causality and of the last keys compare a matrix of distances, in the
+// blocks that need it. Bound: matrix units, the exponentials beside them, and registers.
 #include <spirv/unified1/GLSL.std.450.h>
 
 #include <algorithm>
@@ -36,9 +35,9 @@ using spirv::Value;
 namespace {
 
 constexpr std::uint32_t kEdge = 16;
-constexpr std::uint32_t kVector = 4;           // f32 in 16 bytes
-constexpr std::uint32_t kElements = 8;         // of a matrix of sums in one of 32 invocations
-constexpr float kHidden = -1e30F;              // a score that has no weight
+constexpr std::uint32_t kVector = 4;    // f32 in 16 bytes
+constexpr std::uint32_t kElements = 8;  // of a matrix of sums in one of 32 invocations
+constexpr float kHidden = -1e30F;       // a score that has no weight
 constexpr MatrixType kSums{MatrixScalar::kF32, MatrixUse::kAccumulator, kEdge, kEdge};
 
 /// How a kernel is dealt out.
@@ -144,8 +143,7 @@ AttentionMatrix::AttentionMatrix(const Context& context, const Shape& shape)
       size_(attention_size(kernel_)),
       shape_(shape),
       scalar_(scalar_of(kernel_)),
-      shader_(context, "attention_matrix",
-              {shape.subgroups * context.traits.subgroup_size, 1, 1}),
+      shader_(context, "attention_matrix", {shape.subgroups * context.traits.subgroup_size, 1, 1}),
       b_(shader_.builder()),
       scale_(static_cast<float>(size_.scale)),
       scale2_(static_cast<float>(size_.scale * kLog2E)) {
@@ -399,8 +397,7 @@ AttentionMatrix::Matrices AttentionMatrix::products(const Matrices& rows,
   for (std::uint32_t d = 0; d < width_tiles; ++d) {
     const Matrix transposed = other.read_transposed(column, d);
     for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-      result[r].store(
-          multiply_add(rows[r * width_tiles + d].load(), transposed, result[r].load()));
+      result[r].store(multiply_add(rows[r * width_tiles + d].load(), transposed, result[r].load()));
     }
   }
   return result;
@@ -439,8 +436,8 @@ void AttentionMatrix::hide(Matrices& scores, Value row, Value column, bool is_tr
 /// Hides keys that are not there, in columns from `first` on.
 void AttentionMatrix::hide_past_end(Matrices& scores, Value first) {
   MatrixVariable columns(b_, kSums);
-  columns.store(spirv::load_matrix(distances_, kSums, b_.u32(kEdge * kEdge), kEdge,
-                                   MatrixLayout::kRowMajor));
+  columns.store(
+      spirv::load_matrix(distances_, kSums, b_.u32(kEdge * kEdge), kEdge, MatrixLayout::kRowMajor));
   const Value limit = b_.op(spv::Op::OpConvertSToF, spirv::kFloat32, {keys_ - first});
   for (const MatrixVariable& score : scores) {
     for_elements([&](std::uint32_t e) {
@@ -471,13 +468,11 @@ void AttentionMatrix::update_row_tile(std::uint32_t tile, std::vector<Matrices>&
   const std::uint32_t width_tiles = tiles(size_.value_width);
   for (std::uint32_t d = 0; d < width_tiles; ++d) {
     MatrixVariable& sum = second_sums_[tile * width_tiles + d];
-    for_elements(
-        [&](std::uint32_t e) { sum.set_element(e, sum.element(e) * factor.element(e)); });
+    for_elements([&](std::uint32_t e) { sum.set_element(e, sum.element(e) * factor.element(e)); });
   }
   for (Matrices& score : scores) {
     for_elements([&](std::uint32_t e) {
-      const Value weight =
-          exp2(b_.fma(score[tile].element(e), scale2, -tops_[tile].element(e)));
+      const Value weight = exp2(b_.fma(score[tile].element(e), scale2, -tops_[tile].element(e)));
       score[tile].set_element(e, weight);
       totals_[tile].set_element(e, totals_[tile].element(e) + weight);
     });
@@ -543,9 +538,9 @@ void AttentionMatrix::step_keys(Value first) {
   const Value row = first_row_ + subgroup_row_;
   for (std::uint32_t j = 0; j < shape_.step / kEdge; ++j) {
     const auto column_values = [&](const spirv::SharedArray& memory) {
-      return std::vector<Matrix>(shape_.row_tiles,
-                                 spirv::load_matrix(memory, kSums, b_.u32(j * kEdge), 0,
-                                                    MatrixLayout::kRowMajor));
+      return std::vector<Matrix>(
+          shape_.row_tiles,
+          spirv::load_matrix(memory, kSums, b_.u32(j * kEdge), 0, MatrixLayout::kRowMajor));
     };
     Matrices scores =
         products(own_first_rows_, *other_first_, j * kEdge, column_values(row_starts_));
@@ -574,8 +569,8 @@ void AttentionMatrix::step_keys(Value first) {
   }
 }
 
-/// Matrices reach the epilogue, or the companion's result, through a strip of shared memory that the
-/// subgroup has for itself: 16 rows of 16 columns, four neighbours for an invocation at a time.
+/// Matrices reach the epilogue, or the companion's result, through a strip of shared memory that
+/// the subgroup has for itself: 16 rows of 16 columns, four neighbours for an invocation at a time.
 void AttentionMatrix::write(Matrices& values, std::uint32_t width_tiles, bool is_companion) {
   constexpr std::uint32_t kStride = kEdge / kVector + 1;
   const Value base = subgroup_ * (kEdge * kStride);
@@ -596,8 +591,7 @@ void AttentionMatrix::write(Matrices& values, std::uint32_t width_tiles, bool is
                        if (is_companion) {
                          companion_->store4(row, vector + d * (kEdge / kVector), four);
                        } else {
-                         epilogue_->run4(
-                             {batch_, head_, row, vector * kVector + d * kEdge}, four);
+                         epilogue_->run4({batch_, head_, row, vector * kVector + d * kEdge}, four);
                        }
                      });
                    });
@@ -613,7 +607,8 @@ void AttentionMatrix::write_log_sum_exp(std::uint32_t tile) {
   for_elements([&](std::uint32_t e) {
     const Value logarithm =
         b_.extended(GLSLstd450Log2, spirv::kFloat32, {totals_[tile].element(e)});
-    lse.set_element(e, (tops_[tile].element(e) + logarithm) * b_.f32(static_cast<float>(1 / kLog2E)));
+    lse.set_element(e,
+                    (tops_[tile].element(e) + logarithm) * b_.f32(static_cast<float>(1 / kLog2E)));
   });
   spirv::store_matrix(memory_, lse.load(), base, kStride);
   b_.subgroup_barrier();
@@ -637,15 +632,15 @@ Dispatch AttentionMatrix::generate() {
     place(group);
     const std::uint32_t width_tiles = tiles(size_.width);
     const std::uint32_t value_tiles = tiles(size_.value_width);
-    const auto scale_all = [&](Matrices& values, const std::function<Value(std::uint32_t tile,
-                                                                          std::uint32_t e)>& by) {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto tile = static_cast<std::uint32_t>(i / (values.size() / shape_.row_tiles));
-        for_elements([&](std::uint32_t e) {
-          values[i].set_element(e, values[i].element(e) * by(tile, e));
-        });
-      }
-    };
+    const auto scale_all =
+        [&](Matrices& values, const std::function<Value(std::uint32_t tile, std::uint32_t e)>& by) {
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto tile = static_cast<std::uint32_t>(i / (values.size() / shape_.row_tiles));
+            for_elements([&](std::uint32_t e) {
+              values[i].set_element(e, values[i].element(e) * by(tile, e));
+            });
+          }
+        };
     if (is_forward()) {
       for (MatrixVariable& total : totals_) {
         total.store(spirv::reduce_rows(total.load(), spirv::MatrixReduction::kSum));
@@ -687,7 +682,8 @@ bool fits_attention_matrix(const Context& context) {
       !may_use_matrix_units(kernel, traits)) {
     return false;
   }
-  for (const dispatch::Operand* operand : {inputs.query, inputs.key, inputs.value, inputs.gradient}) {
+  for (const dispatch::Operand* operand :
+       {inputs.query, inputs.key, inputs.value, inputs.gradient}) {
     if (operand != nullptr && !AttentionStaging::takes(*operand)) return false;
   }
   return true;

@@ -44,9 +44,8 @@ Value exp2_of(Value x) {
        {1.3398875e-3F, 9.618437e-3F, 5.5503324e-2F, 2.4022648e-1F, 6.931472e-1F, 1.0F}) {
     p = b.fma(p, f, splat_f32(b, c));
   }
-  const Value power =
-      b.bitcast(b.bitcast(p, kWord4) + (b.bitcast(shifted, kWord4) << b.constant(kWord4, 23)),
-                kFloat4);
+  const Value power = b.bitcast(
+      b.bitcast(p, kWord4) + (b.bitcast(shifted, kWord4) << b.constant(kWord4, 23)), kFloat4);
   const Value kept = b.select(is_nan(x), x, power);
   return b.select(less(x, splat_f32(b, -126.0F)), splat_f32(b, 0), kept);
 }
@@ -130,8 +129,8 @@ AttentionRows::AttentionRows(const Context& context)
 
 void AttentionRows::choose_sizes(const DeviceTraits& traits) {
   lanes_ = traits.has_subgroup_shuffle && traits.subgroup_size % 4 == 0 ? 4 : 1;
-  threads_ = std::min<std::uint32_t>(traits.is_software ? 32 : 128,
-                                     traits.max_workgroup_invocations);
+  threads_ =
+      std::min<std::uint32_t>(traits.is_software ? 32 : 128, traits.max_workgroup_invocations);
   if (lanes_ > 1) threads_ = std::max(threads_, traits.subgroup_size);
   const std::uint32_t row_bytes = (first_vectors() + second_vectors()) * lanes_ * 16 + 8;
   const std::uint32_t fitting = traits.max_shared_bytes / row_bytes / kTogether * kTogether;
@@ -251,8 +250,7 @@ void AttentionRows::place(Value group) {
     top_.store(b.f32(-std::numeric_limits<float>::infinity()));
     sum_.store(b.f32(0));
   } else {
-    own_log_sum_exp_ =
-        log_sum_exp_->load(own_row_, b.u32(0)) * b.f32(static_cast<float>(kLog2E));
+    own_log_sum_exp_ = log_sum_exp_->load(own_row_, b.u32(0)) * b.f32(static_cast<float>(kLog2E));
     own_delta_ = delta_->load(own_row_, b.u32(0));
   }
   Value end = keys_;
@@ -358,8 +356,7 @@ Value AttentionRows::masked(Value scores, Value first) {
       }
     }
     if (size_.is_causal) {
-      visible = logical_and(visible,
-                            by_keys() ? less_equal(row_, other) : less_equal(other, row_));
+      visible = logical_and(visible, by_keys() ? less_equal(row_, other) : less_equal(other, row_));
     }
     result[c] = b.select(visible, score, hidden);
   }
@@ -439,8 +436,8 @@ void AttentionRows::finish_forward() {
   if (has_values) write(second_sums_, b.select(nothing, b.f32(of_nothing), b.f32(1) / sum));
   if (has_values && !companion_) return;
   const Value logarithm = b.extended(GLSLstd450Log2, sum.type, {sum});
-  const float of_none = mask_ ? std::numeric_limits<float>::infinity()
-                              : std::numeric_limits<float>::quiet_NaN();
+  const float of_none =
+      mask_ ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
   const Value lse = b.select(nothing, b.f32(of_none),
                              (top_.load() + logarithm) * b.f32(static_cast<float>(1 / kLog2E)));
   b.if_then(equal(lane_, 0), [&] {
@@ -486,8 +483,7 @@ Dispatch AttentionRows::generate() {
 
 /// Loop turns of an invocation: over tiles, and in each over what it stages and its rows.
 std::int64_t turns_of(const AttentionSize& size, bool by_keys) {
-  const std::int64_t others =
-      by_keys ? size.queries * (size.heads / size.shared_heads) : size.keys;
+  const std::int64_t others = by_keys ? size.queries * (size.heads / size.shared_heads) : size.keys;
   return 3 * others;
 }
 

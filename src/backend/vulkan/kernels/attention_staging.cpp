@@ -18,8 +18,8 @@ constexpr std::uint32_t kEdge = 16;
 }  // namespace
 
 bool AttentionStaging::takes(const dispatch::Operand& operand) {
-  bool fits = operand.strides[3] == 1 && operand.extents[3] % kVector == 0 &&
-              operand.offset % kVector == 0;
+  bool fits =
+      operand.strides[3] == 1 && operand.extents[3] % kVector == 0 && operand.offset % kVector == 0;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     fits = fits && (operand.extents[axis] == 1 ||
                     (operand.strides[axis] >= 0 && operand.strides[axis] % kVector == 0));
@@ -136,15 +136,13 @@ Matrix AttentionStaging::read_left(Value row, std::uint32_t column) const {
 }
 
 Matrix AttentionStaging::read_right(std::uint32_t row, std::uint32_t column) const {
-  const Value first =
-      b_.u32(row * row_stride() + first_vector_ + column * (kEdge / kVector));
+  const Value first = b_.u32(row * row_stride() + first_vector_ + column * (kEdge / kVector));
   return spirv::load_matrix(memory_, type(MatrixUse::kB), first, row_stride(),
                             MatrixLayout::kRowMajor);
 }
 
 Matrix AttentionStaging::read_transposed(std::uint32_t row, std::uint32_t column) const {
-  const Value first =
-      b_.u32(row * row_stride() + first_vector_ + column * (kEdge / kVector));
+  const Value first = b_.u32(row * row_stride() + first_vector_ + column * (kEdge / kVector));
   return spirv::load_matrix(memory_, type(MatrixUse::kB), first, row_stride(),
                             MatrixLayout::kColumnMajor);
 }

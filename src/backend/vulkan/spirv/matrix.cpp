@@ -145,12 +145,11 @@ Matrix reduce_rows(Matrix matrix, MatrixReduction reduction) {
   Builder& builder = *matrix.builder;
   Module& module = builder.module();
   require_matrix2(module, spv::Capability::CooperativeMatrixReductionsNV);
-  const Id combine =
-      reduction == MatrixReduction::kSum
-          ? module.binary_function(kFloat32, Op::OpFAdd, {})
-          : module.binary_function(
-                kFloat32, Op::OpExtInst,
-                {module.extended_instructions(), static_cast<std::uint32_t>(GLSLstd450FMax)});
+  const Id combine = reduction == MatrixReduction::kSum
+                         ? module.binary_function(kFloat32, Op::OpFAdd, {})
+                         : module.binary_function(kFloat32, Op::OpExtInst,
+                                                  {module.extended_instructions(),
+                                                   static_cast<std::uint32_t>(GLSLstd450FMax)});
   const Id id = module.new_id();
   module.emit(Op::OpCooperativeMatrixReduceNV,
               {type_id(builder, matrix.type), id, matrix.id,
