@@ -35,7 +35,8 @@ AttentionStaging::AttentionStaging(Shader& shader, const dispatch::Operand& oper
       dtype_(operand.dtype),
       width_(static_cast<std::uint32_t>(operand.extents[3])),
       rows_(rows),
-      threads_(threads) {
+      threads_(threads),
+      has_whole_tiles_(operand.extents[2] % rows == 0) {
   for (std::size_t axis = 0; axis < strides_.size(); ++axis) {
     strides_[axis] =
         shader.stride_parameter(operand.extents[axis] == 1 ? 0 : operand.strides[axis]);
@@ -45,6 +46,13 @@ AttentionStaging::AttentionStaging(Shader& shader, const dispatch::Operand& oper
 void AttentionStaging::set_memory(const spirv::SharedArray& memory, std::uint32_t first) {
   memory_ = memory;
   first_vector_ = first;
+}
+
+void AttentionStaging::set_place(Value local) {
+  local_ = local;
+  const Value row = local / row_vectors();
+  own_start_ = row * strides_[2] + (local - row * row_vectors()) * kVector;
+  own_place_ = place_of(local);
 }
 
 void AttentionStaging::set_head(Value batch, Value head) {
@@ -82,15 +90,35 @@ Value AttentionStaging::gathered(Value item, Value first, Value extent) const {
   return or_zero(item, first, extent, b_.compose(words));
 }
 
+/// Every row is there: a pass costs an addition.
+void AttentionStaging::load_inside(Value first) {
+  const Value start = head_ + own_start_;
+  for (std::uint32_t i = 0; i < passes(); ++i) {
+    loaded_[i].store(elements_.load_vector(start + (first + i * pass_rows()) * strides_[2]));
+  }
+}
+
+void AttentionStaging::load_bounded(Value first, Value extent) {
+  for (std::uint32_t i = 0; i < passes(); ++i) {
+    Value item = local_ + i * threads_;
+    if (!has_whole_passes()) item = b_.select(less(item, count()), item, b_.u32(count() - 1));
+    loaded_[i].store(vector(item, first, extent));
+  }
+}
+
 void AttentionStaging::load(Value first, Value extent) {
   if (loaded_.empty()) {
     for (std::uint32_t i = 0; i < passes(); ++i) loaded_.emplace_back(b_, kWord4);
   }
   b_.if_then(elements_.is_vector_aligned(), [&] {
-    for (std::uint32_t i = 0; i < passes(); ++i) {
-      Value item = local_ + i * threads_;
-      if (!has_whole_passes()) item = b_.select(less(item, count()), item, b_.u32(count() - 1));
-      loaded_[i].store(vector(item, first, extent));
+    if (!keeps_column()) {
+      load_bounded(first, extent);
+    } else if (has_whole_tiles_) {
+      load_inside(first);
+    } else {
+      b_.if_else(
+          less_equal(first + rows_, extent), [&] { load_inside(first); },
+          [&] { load_bounded(first, extent); });
     }
   });
 }
@@ -100,6 +128,10 @@ void AttentionStaging::store(Value first, Value extent) {
       elements_.is_vector_aligned(),
       [&] {
         for (std::uint32_t i = 0; i < passes(); ++i) {
+          if (keeps_column()) {
+            memory_.store(own_place_ + i * pass_rows() * row_stride(), loaded_[i].load());
+            continue;
+          }
           const Value item = local_ + i * threads_;
           const auto write = [&] { memory_.store(place_of(item), loaded_[i].load()); };
           if (has_whole_passes()) {

@@ -24,7 +24,7 @@ class AttentionStaging {
   /// They begin at `first`.
   void set_memory(const spirv::SharedArray& memory, std::uint32_t first);
   /// `local` is the invocation's number in its workgroup.
-  void set_place(spirv::Value local) { local_ = local; }
+  void set_place(spirv::Value local);
   void set_head(spirv::Value batch, spirv::Value head);
 
   /// Reads the tile from row `first` on into registers; the operand has `extent` rows.
@@ -46,12 +46,17 @@ class AttentionStaging {
   std::uint32_t count() const { return rows_ * row_vectors(); }
   std::uint32_t passes() const { return (count() + threads_ - 1) / threads_; }
   bool has_whole_passes() const { return count() % threads_ == 0; }
+  /// Whether an invocation keeps to its column, so that a pass is a step along rows.
+  bool keeps_column() const { return has_whole_passes() && threads_ % row_vectors() == 0; }
+  std::uint32_t pass_rows() const { return threads_ / row_vectors(); }
   spirv::MatrixType type(spirv::MatrixUse use) const;
   spirv::Value place_of(spirv::Value item) const;
   spirv::Value element_of(spirv::Value item, spirv::Value first, spirv::Value extent) const;
   /// Item `item` of the tile, by one access or, where memory is not aligned, by eight.
   spirv::Value vector(spirv::Value item, spirv::Value first, spirv::Value extent) const;
   spirv::Value gathered(spirv::Value item, spirv::Value first, spirv::Value extent) const;
+  void load_inside(spirv::Value first);
+  void load_bounded(spirv::Value first, spirv::Value extent);
   spirv::Value or_zero(spirv::Value item, spirv::Value first, spirv::Value extent,
                        spirv::Value words) const;
 
@@ -60,10 +65,12 @@ class AttentionStaging {
   Elements elements_;
   DType dtype_;
   std::uint32_t width_, rows_, threads_;
+  bool has_whole_tiles_;  // the operand's rows are a multiple of the tile's
   std::array<spirv::Value, 3> strides_;
   spirv::SharedArray memory_;
   std::uint32_t first_vector_ = 0;
   spirv::Value local_, head_;
+  spirv::Value own_start_, own_place_;  // of the first pass: element of a head, vector of the tile
   std::vector<spirv::Variable> loaded_;
 };
 
