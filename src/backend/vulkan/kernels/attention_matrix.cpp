@@ -10,134 +10,50 @@
 // never transposes weights; its products start from -log-sum-exp and -delta, which makes the
 // subtractions free. Masks of causality and of the last keys compare a matrix of distances, in the
 // blocks that need it. Bound: matrix units, the exponentials beside them, and registers.
+#include "kernels/attention_matrix.h"
+
 #include <spirv/unified1/GLSL.std.450.h>
 
 #include <algorithm>
 #include <bit>
-#include <memory>
 
-#include "kernels/attention.h"
-#include "kernels/attention_staging.h"
 #include "kernels/contraction.h"
-#include "spirv/matrix.h"
 
 namespace vkml::vulkan {
 
 using ops::CoreKind;
-using spirv::Matrix;
 using spirv::MatrixLayout;
 using spirv::MatrixScalar;
-using spirv::MatrixType;
-using spirv::MatrixUse;
 using spirv::MatrixVariable;
 using spirv::Value;
 
 namespace {
 
-constexpr std::uint32_t kEdge = 16;
-constexpr std::uint32_t kVector = 4;    // f32 in 16 bytes
-constexpr std::uint32_t kElements = 8;  // of a matrix of sums in one of 32 invocations
-constexpr float kHidden = -1e30F;       // a score that has no weight
-constexpr MatrixType kSums{MatrixScalar::kF32, MatrixUse::kAccumulator, kEdge, kEdge};
-
-/// How a kernel is dealt out.
-struct Shape {
-  std::uint32_t subgroups = 4;
-  std::uint32_t row_tiles = 2;  // of 16 rows, in a subgroup
-  std::uint32_t step = 32;      // rows of the other side
-  bool loads_ahead = true;
-
-  std::uint32_t subgroup_rows() const { return row_tiles * kEdge; }
-  std::uint32_t rows() const { return subgroups * subgroup_rows(); }
-};
+constexpr std::uint32_t kEdge = kMatrixEdge;
+constexpr std::uint32_t kVector = 4;  // f32 in 16 bytes
 
 bool is_key_pass(const dispatch::Kernel& kernel) {
   return kernel.kind == CoreKind::kAttentionKeyGradient;
 }
 
-Shape shape_for(const dispatch::Kernel& kernel, const AttentionSize& size) {
+AttentionShape shape_for(const dispatch::Kernel& kernel, const AttentionSize& size) {
   const bool is_wide = std::max(size.width, size.value_width) > 64;
-  Shape shape;
+  AttentionShape shape;
   shape.row_tiles = is_wide ? 1 : 2;
   if (is_key_pass(kernel)) {
     shape.step = is_wide ? 32 : 64;
     shape.loads_ahead = false;
-  } else if (kernel.kind == CoreKind::kAttention && !size.is_causal && !is_wide) {
-    shape.subgroups = 8;
-    shape.step = 64;
   }
   return shape;
 }
-
-class AttentionMatrix {
- public:
-  AttentionMatrix(const Context& context, const Shape& shape);
-  Dispatch generate();
-
- private:
-  using Matrices = std::vector<MatrixVariable>;  // by row tile, then column tile
-
-  bool is_forward() const { return kernel_.kind == CoreKind::kAttention; }
-  bool by_keys() const { return is_key_pass(kernel_); }
-  /// Whether the last step reaches past the keys: of what is not there, a weight may be infinite.
-  bool passes_end() const { return !by_keys() && size_.keys % shape_.step != 0; }
-  std::uint32_t tiles(std::int64_t width) const {
-    return static_cast<std::uint32_t>(width) / kEdge;
-  }
-  std::uint32_t threads() const { return shape_.subgroups * shader_.traits().subgroup_size; }
-  MatrixType left() const { return {scalar_, MatrixUse::kA, kEdge, kEdge}; }
-  MatrixType right() const { return {scalar_, MatrixUse::kB, kEdge, kEdge}; }
-  Matrix zero() { return spirv::zero_matrix(b_, kSums); }
-
-  void open();
-  void place(Value group);
-  void make_distances();
-  Matrices load_rows(AttentionStaging& rows, std::uint32_t width_tiles);
-  Matrices sums(std::uint32_t width_tiles);
-  void walk(Value begin, Value end);
-  void load(Value first);
-  void store(Value first);
-  void step(Value first);
-  void step_forward(Value first);
-  void step_query(Value first);
-  void step_keys(Value first);
-  Matrices products(const Matrices& rows, const AttentionStaging& other, std::uint32_t column,
-                    const std::vector<Matrix>& start);
-  void add_products(const std::vector<Matrix>& weights, const AttentionStaging& other,
-                    std::uint32_t column, Matrices& sums, std::uint32_t width_tiles);
-  void hide(Matrices& scores, Value row, Value column, bool is_transposed);
-  void hide_past_end(Matrices& scores, Value first);
-  void for_elements(const std::function<void(std::uint32_t)>& body) const;
-  void update_row_tile(std::uint32_t tile, std::vector<Matrices>& scores);
-  void write(Matrices& values, std::uint32_t width_tiles, bool is_companion);
-  void write_log_sum_exp(std::uint32_t tile);
-
-  Value exp2(Value x) { return b_.extended(GLSLstd450Exp2, x.type, {x}); }
-  Value maximum(Value x, Value y) { return b_.extended(GLSLstd450FMax, x.type, {x, y}); }
-
-  dispatch::Kernel kernel_;
-  AttentionInputs inputs_;
-  AttentionSize size_;
-  Shape shape_;
-  MatrixScalar scalar_;
-  Shader shader_;
-  spirv::Builder& b_;
-  std::unique_ptr<AttentionStaging> own_first_, own_second_, other_first_, other_second_;
-  std::optional<HeadRows> log_sum_exp_, delta_;
-  std::optional<CompanionRows> companion_;
-  std::optional<Epilogue> epilogue_;
-  spirv::SharedArray memory_, row_starts_, row_deltas_, distances_;
-  Matrices own_first_rows_, own_second_rows_, first_sums_, second_sums_;
-  Matrices tops_, totals_, starts_, deltas_;
-  Value batch_, head_, first_row_, subgroup_row_, subgroup_, lane_, local_, queries_, keys_;
-  float scale_, scale2_;
-};
 
 MatrixScalar scalar_of(const dispatch::Kernel& kernel) {
   return kernel.core_inputs[0].dtype == DType::kF16 ? MatrixScalar::kF16 : MatrixScalar::kBF16;
 }
 
-AttentionMatrix::AttentionMatrix(const Context& context, const Shape& shape)
+}  // namespace
+
+AttentionMatrix::AttentionMatrix(const Context& context, const AttentionShape& shape)
     : kernel_(context.kernel),
       inputs_(attention_inputs(kernel_)),
       size_(attention_size(kernel_)),
@@ -219,7 +135,7 @@ AttentionMatrix::Matrices AttentionMatrix::load_rows(AttentionStaging& rows,
 AttentionMatrix::Matrices AttentionMatrix::sums(std::uint32_t width_tiles) {
   Matrices zeros;
   for (std::uint32_t i = 0; i < shape_.row_tiles * width_tiles; ++i) {
-    zeros.emplace_back(b_, kSums);
+    zeros.emplace_back(b_, kAttentionSums);
     zeros.back().store(zero());
   }
   return zeros;
@@ -264,7 +180,10 @@ void AttentionMatrix::place(Value group) {
   if (!is_forward()) first_sums_ = sums(tiles(size_.width));
   if (is_forward() || by_keys()) second_sums_ = sums(tiles(size_.value_width));
 
+  is_aligned_ = logical_and(other_first_->is_aligned(), other_second_->is_aligned());
   if (by_keys()) {
+    own_start_ = spirv::Variable(b_, spirv::kFloat32);
+    own_delta_ = spirv::Variable(b_, spirv::kFloat32);
     const Value heads_each = shader_.parameter(sharing);
     const Value begin = size_.is_causal ? first_row_ / shape_.step * shape_.step : b_.u32(0);
     b_.for_range(b_.u32(0), heads_each, b_.u32(1), [&](Value i) {
@@ -282,9 +201,9 @@ void AttentionMatrix::place(Value group) {
   other_second_->set_head(batch_, shared);
   if (is_forward()) {
     for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-      tops_.emplace_back(b_, kSums);
-      tops_.back().store(spirv::constant_matrix(b_, kSums, kHidden));
-      totals_.emplace_back(b_, kSums);
+      tops_.emplace_back(b_, kAttentionSums);
+      tops_.back().store(spirv::constant_matrix(b_, kAttentionSums, kHiddenScore));
+      totals_.emplace_back(b_, kAttentionSums);
       totals_.back().store(zero());
     }
   } else {
@@ -299,12 +218,12 @@ void AttentionMatrix::place(Value group) {
     b_.workgroup_barrier();
     for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
       const auto row_values = [&](const spirv::SharedArray& memory) {
-        return spirv::load_matrix(memory, kSums, subgroup_row_ + r * kEdge, 0,
+        return spirv::load_matrix(memory, kAttentionSums, subgroup_row_ + r * kEdge, 0,
                                   MatrixLayout::kColumnMajor);
       };
-      starts_.emplace_back(b_, kSums);
+      starts_.emplace_back(b_, kAttentionSums);
       starts_.back().store(row_values(row_starts_));
-      deltas_.emplace_back(b_, kSums);
+      deltas_.emplace_back(b_, kAttentionSums);
       deltas_.back().store(row_values(row_deltas_));
     }
   }
@@ -322,250 +241,82 @@ void AttentionMatrix::load(Value first) {
   other_second_->load(first, extent);
 }
 
-void AttentionMatrix::store(Value first) {
-  const Value extent = by_keys() ? queries_ : keys_;
-  other_first_->store(first, extent);
-  other_second_->store(first, extent);
+/// One log-sum-exp and one delta for each of the first invocations.
+void AttentionMatrix::load_numbers(Value first) {
   if (!by_keys()) return;
-  // Of queries that are not there every weight is 0.
-  b_.for_range(local_, b_.u32(shape_.step), b_.u32(threads()), [&](Value i) {
-    const Value wanted = first + i;
-    const Value is_there = less(wanted, queries_);
-    const Value row = b_.select(is_there, wanted, queries_ - 1);
-    const Value start = log_sum_exp_->load(row, b_.u32(0)) * b_.f32(-1.0F / scale_);
-    row_starts_.store(i, b_.select(is_there, start, b_.f32(kHidden)));
-    row_deltas_.store(i, -delta_->load(row, b_.u32(0)));
+  b_.if_then(less(local_, shape_.step), [&] {
+    const Value wanted = first + local_;
+    const Value row = b_.select(less(wanted, queries_), wanted, queries_ - 1);
+    own_start_.store(log_sum_exp_->load(row, b_.u32(0)));
+    own_delta_.store(delta_->load(row, b_.u32(0)));
   });
 }
 
-void AttentionMatrix::walk(Value begin, Value end) {
-  b_.workgroup_barrier();
-  b_.if_then(less(begin, end), [&] {
-    load(begin);
-    store(begin);
+void AttentionMatrix::store_numbers(Value first) {
+  if (!by_keys()) return;
+  b_.if_then(less(local_, shape_.step), [&] {
+    // Of queries that are not there every weight is 0.
+    const Value start = own_start_.load() * b_.f32(-1.0F / scale_);
+    row_starts_.store(local_,
+                      b_.select(less(first + local_, queries_), start, b_.f32(kHiddenScore)));
+    row_deltas_.store(local_, -own_delta_.load());
   });
+}
+
+void AttentionMatrix::store(Value first) {
+  b_.if_else(
+      is_aligned_,
+      [&] {
+        other_first_->store();
+        other_second_->store();
+      },
+      [&] {
+        const Value extent = by_keys() ? queries_ : keys_;
+        other_first_->stage_elements(first, extent);
+        other_second_->stage_elements(first, extent);
+      });
+  store_numbers(first);
+}
+
+void AttentionMatrix::walk(Value begin, Value end) {
+  const auto ask = [&](Value is_there, Value first) {
+    if (by_keys()) b_.if_then(is_there, [&] { load_numbers(first); });
+    b_.if_then(logical_and(is_there, is_aligned_), [&] { load(first); });
+  };
+  b_.workgroup_barrier();
+  const Value has_any = less(begin, end);
+  ask(has_any, begin);
+  b_.if_then(has_any, [&] { store(begin); });
   b_.workgroup_barrier();
   b_.for_range(begin, end, b_.u32(shape_.step), [&](Value first) {
     const Value next = first + shape_.step;
     const Value has_next = less(next, end);
-    if (shape_.loads_ahead) b_.if_then(has_next, [&] { load(next); });
-    step(first);
+    if (shape_.loads_ahead) ask(has_next, next);
+    b_.if_then(is_needed(first), [&] { step(first); });
     b_.workgroup_barrier();
-    b_.if_then(has_next, [&] {
-      if (!shape_.loads_ahead) load(next);
-      store(next);
-    });
+    if (!shape_.loads_ahead) ask(has_next, next);
+    b_.if_then(has_next, [&] { store(next); });
     b_.workgroup_barrier();
   });
+}
+
+/// Whether the subgroup has rows, and some that see something of the step. The branch also keeps
+/// compilers from moving loads into the multiplication.
+Value AttentionMatrix::is_needed(Value first) {
+  const Value own = first_row_ + subgroup_row_;
+  const Value has_rows = less(own, by_keys() ? keys_ : queries_);
+  if (!size_.is_causal) return has_rows;
+  return logical_and(has_rows, by_keys() ? less(own, first + shape_.step)
+                                         : less(first, own + shape_.subgroup_rows()));
 }
 
 void AttentionMatrix::step(Value first) {
-  const auto body = [&] {
-    if (is_forward()) {
-      step_forward(first);
-    } else if (by_keys()) {
-      step_keys(first);
-    } else {
-      step_query(first);
-    }
-  };
-  if (!size_.is_causal) {
-    body();
-    return;
-  }
-  // Rows that see nothing of this step.
-  const Value own = first_row_ + subgroup_row_;
-  b_.if_then(by_keys() ? less(own, first + shape_.step) : less(first, own + shape_.subgroup_rows()),
-             body);
-}
-
-void AttentionMatrix::for_elements(const std::function<void(std::uint32_t)>& body) const {
-  for (std::uint32_t e = 0; e < kElements; ++e) body(e);
-}
-
-/// start + own rows @ (16 rows of the other side)^T, for each row tile.
-AttentionMatrix::Matrices AttentionMatrix::products(const Matrices& rows,
-                                                    const AttentionStaging& other,
-                                                    std::uint32_t column,
-                                                    const std::vector<Matrix>& start) {
-  Matrices result;
-  for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-    result.emplace_back(b_, kSums);
-    result.back().store(start[r]);
-  }
-  const auto width_tiles = static_cast<std::uint32_t>(rows.size()) / shape_.row_tiles;
-  for (std::uint32_t d = 0; d < width_tiles; ++d) {
-    const Matrix transposed = other.read_transposed(column, d);
-    for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-      result[r].store(multiply_add(rows[r * width_tiles + d].load(), transposed, result[r].load()));
-    }
-  }
-  return result;
-}
-
-/// sums += weights @ 16 rows of the other side, for each row tile.
-void AttentionMatrix::add_products(const std::vector<Matrix>& weights,
-                                   const AttentionStaging& other, std::uint32_t column,
-                                   Matrices& sums, std::uint32_t width_tiles) {
-  for (std::uint32_t d = 0; d < width_tiles; ++d) {
-    const Matrix rows = other.read_right(column, d);
-    for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-      MatrixVariable& sum = sums[r * width_tiles + d];
-      sum.store(multiply_add(weights[r], rows, sum.load()));
-    }
-  }
-}
-
-/// Hides keys after the query. `row` and `column` are those of the first element of the first row
-/// tile; where rows are keys, the matrix is transposed.
-void AttentionMatrix::hide(Matrices& scores, Value row, Value column, bool is_transposed) {
-  MatrixVariable distance(b_, kSums);
-  distance.store(spirv::load_matrix(distances_, kSums, b_.u32(0), kEdge, MatrixLayout::kRowMajor));
-  for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-    const Value offset = row + r * kEdge - column;
-    const Value limit = b_.op(spv::Op::OpConvertSToF, spirv::kFloat32, {offset});
-    for_elements([&](std::uint32_t e) {
-      const Value d = distance.element(e);
-      // A key's column is at most its query's row; transposed, the other way round.
-      const Value visible = is_transposed ? less_equal(limit, d) : less_equal(d, limit);
-      scores[r].set_element(e, b_.select(visible, scores[r].element(e), b_.f32(kHidden)));
-    });
-  }
-}
-
-/// Hides keys that are not there, in columns from `first` on.
-void AttentionMatrix::hide_past_end(Matrices& scores, Value first) {
-  MatrixVariable columns(b_, kSums);
-  columns.store(
-      spirv::load_matrix(distances_, kSums, b_.u32(kEdge * kEdge), kEdge, MatrixLayout::kRowMajor));
-  const Value limit = b_.op(spv::Op::OpConvertSToF, spirv::kFloat32, {keys_ - first});
-  for (const MatrixVariable& score : scores) {
-    for_elements([&](std::uint32_t e) {
-      const Value is_there = less(columns.element(e), limit);
-      score.set_element(e, b_.select(is_there, score.element(e), b_.f32(kHidden)));
-    });
-  }
-}
-
-/// Softmax along the way: a larger score scales what has been summed so far.
-void AttentionMatrix::update_row_tile(std::uint32_t tile, std::vector<Matrices>& scores) {
-  MatrixVariable largest(b_, kSums), factor(b_, kSums);
-  largest.store(scores[0][tile].load());
-  for (std::size_t j = 1; j < scores.size(); ++j) {
-    for_elements([&](std::uint32_t e) {
-      largest.set_element(e, maximum(largest.element(e), scores[j][tile].element(e)));
-    });
-  }
-  largest.store(spirv::reduce_rows(largest.load(), spirv::MatrixReduction::kMax));
-  const Value scale2 = b_.f32(scale2_);
-  for_elements([&](std::uint32_t e) {
-    const Value before = tops_[tile].element(e);
-    const Value top = maximum(before, largest.element(e) * scale2);
-    factor.set_element(e, exp2(before - top));
-    tops_[tile].set_element(e, top);
-    totals_[tile].set_element(e, totals_[tile].element(e) * factor.element(e));
-  });
-  const std::uint32_t width_tiles = tiles(size_.value_width);
-  for (std::uint32_t d = 0; d < width_tiles; ++d) {
-    MatrixVariable& sum = second_sums_[tile * width_tiles + d];
-    for_elements([&](std::uint32_t e) { sum.set_element(e, sum.element(e) * factor.element(e)); });
-  }
-  for (Matrices& score : scores) {
-    for_elements([&](std::uint32_t e) {
-      const Value weight = exp2(b_.fma(score[tile].element(e), scale2, -tops_[tile].element(e)));
-      score[tile].set_element(e, weight);
-      totals_[tile].set_element(e, totals_[tile].element(e) + weight);
-    });
-  }
-}
-
-void AttentionMatrix::step_forward(Value first) {
-  std::vector<Matrices> scores;
-  const std::uint32_t columns = shape_.step / kEdge;
-  const std::vector<Matrix> start(shape_.row_tiles, zero());
-  for (std::uint32_t j = 0; j < columns; ++j) {
-    scores.push_back(products(own_first_rows_, *other_first_, j * kEdge, start));
-  }
-  const Value row = first_row_ + subgroup_row_;
-  if (size_.is_causal) {
-    b_.if_then(less(row, first + shape_.step), [&] {
-      for (std::uint32_t j = 0; j < columns; ++j) hide(scores[j], row, first + j * kEdge, false);
-    });
-  }
-  if (passes_end()) {
-    b_.if_then(less(keys_, first + shape_.step), [&] {
-      for (std::uint32_t j = 0; j < columns; ++j) hide_past_end(scores[j], first + j * kEdge);
-    });
-  }
-  for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) update_row_tile(r, scores);
-  for (std::uint32_t j = 0; j < columns; ++j) {
-    std::vector<Matrix> weights;
-    for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-      weights.push_back(spirv::convert(scores[j][r].load(), left()));
-    }
-    add_products(weights, *other_second_, j * kEdge, second_sums_, tiles(size_.value_width));
-  }
-}
-
-void AttentionMatrix::step_query(Value first) {
-  const Value row = first_row_ + subgroup_row_;
-  const std::vector<Matrix> start(shape_.row_tiles, zero());
-  for (std::uint32_t j = 0; j < shape_.step / kEdge; ++j) {
-    Matrices scores = products(own_first_rows_, *other_first_, j * kEdge, start);
-    if (size_.is_causal) {
-      b_.if_then(less(row, first + shape_.step),
-                 [&] { hide(scores, row, first + j * kEdge, false); });
-    }
-    if (passes_end()) {
-      b_.if_then(less(keys_, first + shape_.step),
-                 [&] { hide_past_end(scores, first + j * kEdge); });
-    }
-    Matrices of_weights = products(own_second_rows_, *other_second_, j * kEdge, start);
-    std::vector<Matrix> of_scores;
-    for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-      for_elements([&](std::uint32_t e) {
-        const Value weight =
-            exp2(b_.fma(scores[r].element(e), b_.f32(scale2_), -starts_[r].element(e)));
-        scores[r].set_element(e, weight * (of_weights[r].element(e) - deltas_[r].element(e)));
-      });
-      of_scores.push_back(spirv::convert(scores[r].load(), left()));
-    }
-    add_products(of_scores, *other_first_, j * kEdge, first_sums_, tiles(size_.width));
-  }
-}
-
-void AttentionMatrix::step_keys(Value first) {
-  const Value row = first_row_ + subgroup_row_;
-  for (std::uint32_t j = 0; j < shape_.step / kEdge; ++j) {
-    const auto column_values = [&](const spirv::SharedArray& memory) {
-      return std::vector<Matrix>(
-          shape_.row_tiles,
-          spirv::load_matrix(memory, kSums, b_.u32(j * kEdge), 0, MatrixLayout::kRowMajor));
-    };
-    Matrices scores =
-        products(own_first_rows_, *other_first_, j * kEdge, column_values(row_starts_));
-    if (size_.is_causal) {
-      b_.if_then(less(first, row + shape_.subgroup_rows()),
-                 [&] { hide(scores, row, first + j * kEdge, true); });
-    }
-    std::vector<Matrix> weights;
-    for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-      for_elements([&](std::uint32_t e) {
-        scores[r].set_element(e, exp2(scores[r].element(e) * b_.f32(scale2_)));
-      });
-      weights.push_back(spirv::convert(scores[r].load(), left()));
-    }
-    Matrices of_weights =
-        products(own_second_rows_, *other_second_, j * kEdge, column_values(row_deltas_));
-    add_products(weights, *other_second_, j * kEdge, second_sums_, tiles(size_.value_width));
-    std::vector<Matrix> of_scores;
-    for (std::uint32_t r = 0; r < shape_.row_tiles; ++r) {
-      for_elements([&](std::uint32_t e) {
-        scores[r].set_element(e, scores[r].element(e) * of_weights[r].element(e));
-      });
-      of_scores.push_back(spirv::convert(scores[r].load(), left()));
-    }
-    add_products(of_scores, *other_first_, j * kEdge, first_sums_, tiles(size_.width));
+  if (is_forward()) {
+    step_forward(first);
+  } else if (by_keys()) {
+    step_keys(first);
+  } else {
+    step_query(first);
   }
 }
 
@@ -603,7 +354,7 @@ void AttentionMatrix::write(Matrices& values, std::uint32_t width_tiles, bool is
 void AttentionMatrix::write_log_sum_exp(std::uint32_t tile) {
   constexpr std::uint32_t kStride = kEdge / kVector + 1;
   const Value base = subgroup_ * (kEdge * kStride);
-  MatrixVariable lse(b_, kSums);
+  MatrixVariable lse(b_, kAttentionSums);
   for_elements([&](std::uint32_t e) {
     const Value logarithm =
         b_.extended(GLSLstd450Log2, spirv::kFloat32, {totals_[tile].element(e)});
@@ -665,8 +416,6 @@ Dispatch AttentionMatrix::generate() {
   return shader_.finish(groups);
 }
 
-}  // namespace
-
 bool fits_attention_matrix(const Context& context) {
   const dispatch::Kernel& kernel = context.kernel;
   const DeviceTraits& traits = context.traits;
@@ -690,7 +439,7 @@ bool fits_attention_matrix(const Context& context) {
 }
 
 std::vector<Dispatch> generate_attention_matrix(const Context& context) {
-  const Shape shape = shape_for(context.kernel, attention_size(context.kernel));
+  const AttentionShape shape = shape_for(context.kernel, attention_size(context.kernel));
   return {AttentionMatrix(context, shape).generate()};
 }
 

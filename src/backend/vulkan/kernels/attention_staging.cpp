@@ -110,42 +110,36 @@ void AttentionStaging::load(Value first, Value extent) {
   if (loaded_.empty()) {
     for (std::uint32_t i = 0; i < passes(); ++i) loaded_.emplace_back(b_, kWord4);
   }
-  b_.if_then(elements_.is_vector_aligned(), [&] {
-    if (!keeps_column()) {
-      load_bounded(first, extent);
-    } else if (has_whole_tiles_) {
-      load_inside(first);
-    } else {
-      b_.if_else(
-          less_equal(first + rows_, extent), [&] { load_inside(first); },
-          [&] { load_bounded(first, extent); });
-    }
-  });
+  if (!keeps_column()) {
+    load_bounded(first, extent);
+  } else if (has_whole_tiles_) {
+    load_inside(first);
+  } else {
+    b_.if_else(
+        less_equal(first + rows_, extent), [&] { load_inside(first); },
+        [&] { load_bounded(first, extent); });
+  }
 }
 
-void AttentionStaging::store(Value first, Value extent) {
-  b_.if_else(
-      elements_.is_vector_aligned(),
-      [&] {
-        for (std::uint32_t i = 0; i < passes(); ++i) {
-          if (keeps_column()) {
-            memory_.store(own_place_ + i * pass_rows() * row_stride(), loaded_[i].load());
-            continue;
-          }
-          const Value item = local_ + i * threads_;
-          const auto write = [&] { memory_.store(place_of(item), loaded_[i].load()); };
-          if (has_whole_passes()) {
-            write();
-          } else {
-            b_.if_then(less(item, count()), write);
-          }
-        }
-      },
-      [&] {
-        b_.for_range(local_, b_.u32(count()), b_.u32(threads_), [&](Value item) {
-          memory_.store(place_of(item), gathered(item, first, extent));
-        });
-      });
+void AttentionStaging::store() {
+  for (std::uint32_t i = 0; i < passes(); ++i) {
+    if (keeps_column()) {
+      memory_.store(own_place_ + i * pass_rows() * row_stride(), loaded_[i].load());
+      continue;
+    }
+    const Value item = local_ + i * threads_;
+    const auto write = [&] { memory_.store(place_of(item), loaded_[i].load()); };
+    if (has_whole_passes()) {
+      write();
+    } else {
+      b_.if_then(less(item, count()), write);
+    }
+  }
+}
+
+void AttentionStaging::stage_elements(Value first, Value extent) {
+  b_.for_range(local_, b_.u32(count()), b_.u32(threads_),
+               [&](Value item) { memory_.store(place_of(item), gathered(item, first, extent)); });
 }
 
 void AttentionStaging::stage(Value first, Value extent) {

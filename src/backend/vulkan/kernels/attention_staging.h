@@ -27,10 +27,14 @@ class AttentionStaging {
   void set_place(spirv::Value local);
   void set_head(spirv::Value batch, spirv::Value head);
 
+  /// Whether load() may be used: whether the operand starts at a vector of memory.
+  spirv::Value is_aligned() const { return elements_.is_vector_aligned(); }
   /// Reads the tile from row `first` on into registers; the operand has `extent` rows.
   void load(spirv::Value first, spirv::Value extent);
-  /// Writes it to shared memory.
-  void store(spirv::Value first, spirv::Value extent);
+  /// Writes what was loaded to shared memory.
+  void store();
+  /// Does both, element by element, whatever the alignment.
+  void stage_elements(spirv::Value first, spirv::Value extent);
   /// Both, in a loop: for what is staged once.
   void stage(spirv::Value first, spirv::Value extent);
 
