@@ -91,8 +91,8 @@ inline std::vector<KernelCase> attention_cases() {
        .shared_heads = 1,
        .queries = 70,
        .keys = 67,
-       .width = 16,
-       .value_width = 32,
+       .width = 8,
+       .value_width = 12,
        .has_companion = false,
        .mask = DType::kBool});
   add({.queries = 40, .keys = 50, .dtype = DType::kF16, .is_causal = true, .mask = DType::kF16});
