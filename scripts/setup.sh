@@ -2,10 +2,11 @@
 # Installs what vkML needs and this machine lacks: system packages through apt, Python packages into
 # .venv. Says what it installs; takes a fraction of a second when everything is there.
 #
-#   scripts/setup.sh [test] [peers] [lint]
+#   scripts/setup.sh [driver] [test] [peers] [lint]
 #
-# Always: what building and the examples need. test: what the tests need, with a software Vulkan
-# driver and the validation layer. peers: what benchmarks compare with (PyTorch). lint: the checkers.
+# Always: what building and the examples need. driver: a software Vulkan driver. test: what the tests
+# need, that driver and the validation layer among it. peers: what benchmarks compare with (PyTorch).
+# lint: the checkers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,11 +16,15 @@ optional=(dataset-fashion-mnist)
 groups=(build runtime examples)
 for group in "$@"; do
   case "$group" in
+    driver)
+      system+=(mesa-vulkan-drivers)
+      continue
+      ;;
     test) system+=(mesa-vulkan-drivers vulkan-validationlayers zlib1g-dev) ;;
     peers) system+=(libbenchmark-dev) ;;
     lint) ;;
     *)
-      echo "setup.sh: unknown group '$group'. Groups: test, peers, lint" >&2
+      echo "setup.sh: unknown group '$group'. Groups: driver, test, peers, lint" >&2
       exit 2
       ;;
   esac

@@ -25,6 +25,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from training_options import DEFAULTS, UsageError, parse_arguments
+
 import vkml
 from vkml import nn, optim
 from vkml.data import DataLoader, Generator, TensorDataset
@@ -68,58 +70,10 @@ def make_cnn() -> nn.Module:
 
 
 MODELS = {"mlp": make_mlp, "cnn": make_cnn}
-DEFAULTS = {
-    "mlp": {"epochs": 10, "batch": 128, "seed": 0},
-    "cnn": {"epochs": 5, "batch": 128, "seed": 0},
-}
 PEAK_LEARNING_RATE = {"mlp": 3e-3, "cnn": 4e-3}
 
 
-class UsageError(Exception):
-    """Something the user can put right; shown without a traceback."""
-
-
 # Settings.
-
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Reads the command line. Settings that a checkpoint may give too are None by default."""
-    parser = argparse.ArgumentParser(description="Trains a classifier on Fashion-MNIST.")
-    add = parser.add_argument
-    positive = _integer_from(1)
-    add("--model", choices=sorted(MODELS), help="the network (default: mlp)")
-    add("--epochs", type=positive, help=f"passes over the data ({_defaults('epochs')})")
-    add("--batch", type=positive, help=f"images in a step ({_defaults('batch')})")
-    add("--seed", type=_integer_from(0), help=f"of all randomness ({_defaults('seed')})")
-    add(
-        "--device",
-        default="auto",
-        help="cpu, vulkan, vulkan:1, or auto: a real GPU if there is one, else cpu (default: auto)",
-    )
-    add(
-        "--data",
-        type=Path,
-        help="folder with the IDX files (default: that of Debian's dataset-fashion-mnist)",
-    )
-    add("--out", type=Path, default=Path("out"), help="folder for results (default: out)")
-    add("--resume", action="store_true", help="continue the run in --out")
-    add("--eager", action="store_true", help="run each operator at once, to find faults")
-    return parser.parse_args(arguments)
-
-
-def _defaults(name: str) -> str:
-    values = (f"{settings[name]} for {model}" for model, settings in DEFAULTS.items())
-    return f"default: {', '.join(values)}"
-
-
-def _integer_from(least: int) -> Any:
-    def integer(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
-        return value
-
-    return integer
 
 
 def choose_settings(options: argparse.Namespace, saved: dict[str, Any] | None) -> dict[str, Any]:
@@ -168,9 +122,18 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise UsageError(f"--resume: there is no {path}. Train without --resume first.")
     saved = vkml.load(path)
     parts = {"settings", "model", "optimizer", "schedule", "step", "totals", "history"}
-    if not isinstance(saved, dict) or not parts <= saved.keys():
-        raise UsageError(f"--resume: {path} is not a checkpoint of this program.")
+    settings = saved.get("settings") if isinstance(saved, dict) else None
+    known = {"model", *DEFAULTS["mlp"]}
+    if not isinstance(settings, dict) or not (parts <= saved.keys() and known <= settings.keys()):
+        raise not_of_this_program(path)
     return saved
+
+
+def not_of_this_program(path: Path) -> UsageError:
+    """The error of a file that can be read and does not hold a run."""
+    return UsageError(
+        f"--resume: {path} is not a checkpoint of this program. Train without --resume."
+    )
 
 
 # Training.
@@ -390,9 +353,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = load_fashion_mnist(options.data)
     training = to_tensors(data.train_images, data.train_labels)
     test = to_tensors(data.test_images, data.test_labels)
-    run = Run.begin(settings, len(training))
-    if saved is not None:
-        run.restore(saved)
+    try:
+        run = Run.begin(settings, len(training))
+        if saved is not None:
+            run.restore(saved)
+    except (LookupError, TypeError, ValueError, vkml.VkmlError) as error:
+        if saved is None:
+            raise
+        raise not_of_this_program(checkpoint) from error
     loader = DataLoader(training, settings["batch"], shuffle=True, generator=run.order)
 
     described = ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -1,9 +1,10 @@
 """Arguments that a function written in Python does not take raise vkML's exceptions.
 
 Such a function fails wherever its code first trips over the argument, with whatever Python raises
-there. `check_arguments` puts one shell round each public function and constructor of a module; it
-gives the failure the name of the function, the values and what it takes. The native module does
-the same for its own functions (`bindings/python/argument_errors.cpp`).
+there. `check_arguments` puts one shell round each public function, and round the constructor and
+the public methods of each class of a module; it gives the failure the name of the function, the
+values and what it takes. The native module does the same for its own functions
+(`bindings/python/argument_errors.cpp`).
 
 Exceptions that come out of code of the user's, a function handed over or a method overridden, pass
 through as they are.
@@ -31,10 +32,13 @@ _OURS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (ValueError, ArgumentError),
 )
 _BUILTIN = tuple(builtin for builtin, _ in _OURS)
+# Methods without a shell: those that run at each step and check what they are given themselves, and
+# those whose failures are a container's own.
+_BARE = frozenset(("forward", "step", "zero_grad", "pop", "popitem"))
 
 
 def check_arguments(namespace: dict[str, Any], names: Iterable[str] | None = None) -> None:
-    """Puts the shell round functions and constructors of a module, in its namespace.
+    """Puts the shell round functions, constructors and methods of a module, in its namespace.
 
     Args:
         namespace: The module's `globals()`.
@@ -53,15 +57,20 @@ def check_arguments(namespace: dict[str, Any], names: Iterable[str] | None = Non
             namespace[name] = checked(value, name)
         elif isinstance(value, type):
             for owner in value.__mro__:
-                constructor = owner.__dict__.get("__init__")
-                is_ours = owner.__module__.partition(".")[0] == "vkml"
-                is_checked = hasattr(constructor, "__wrapped__")
-                if isinstance(constructor, FunctionType) and is_ours and not is_checked:
-                    owner.__init__ = checked(constructor, None)  # type: ignore[misc]
+                if owner.__module__.partition(".")[0] == "vkml":
+                    _check_methods(owner)
+
+
+def _check_methods(owner: type) -> None:
+    for name, method in list(owner.__dict__.items()):
+        has_shell = hasattr(method, "__wrapped__")
+        is_public = name == "__init__" or (not name.startswith("_") and name not in _BARE)
+        if isinstance(method, FunctionType) and is_public and not has_shell:
+            setattr(owner, name, checked(method, None))
 
 
 def checked(function: Callable[..., Any], name: str | None) -> Callable[..., Any]:
-    """The function in its shell; without a name a constructor, which has that of its object."""
+    """The function in its shell; without a name a method, which has that of its object too."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -71,7 +80,10 @@ def checked(function: Callable[..., Any], name: str | None) -> Callable[..., Any
             if isinstance(error, VkmlError) or not _is_of_package(error.__traceback__):
                 raise
             ours = next(ours for builtin, ours in _OURS if isinstance(error, builtin))
-            shown, called = (args, name) if name else (args[1:], type(args[0]).__name__)
+            shown, called = args, name
+            if called is None:
+                method = "" if function.__name__ == "__init__" else f".{function.__name__}"
+                shown, called = args[1:], type(args[0]).__name__ + method
             given = [_described(value) for value in shown]
             given += [f"{key}={_described(value)}" for key, value in kwargs.items()]
             raise ours(

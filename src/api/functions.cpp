@@ -119,7 +119,16 @@ Tensor arange(Number start, Number stop, Number step, DType dtype, std::optional
   return floating_range(start.floating(), stop.floating(), step.floating(), dtype, where);
 }
 
+namespace {
+void check_floating(const char* op, DType dtype) {
+  if (is_floating(dtype)) return;
+  throw DTypeError(fmt::format("[{}] draws floats, not {}. Use randint, or {}(...).to({})", op,
+                               name_of(dtype), op, name_of(dtype)));
+}
+}  // namespace
+
 Tensor rand(const Extents& extents, DType dtype, std::optional<Device> device) {
+  check_floating("rand", dtype);
   Value draw = graph::random_uniform(extents, next_random_key(), chosen(device));
   // Below 1, as bits that the dtype holds: rounding would reach it.
   const double steps = dtype == DType::kF16 ? 0x1p11 : 0x1p8;
@@ -127,6 +136,7 @@ Tensor rand(const Extents& extents, DType dtype, std::optional<Device> device) {
   return record(graph::cast(draw, dtype));
 }
 Tensor randn(const Extents& extents, DType dtype, std::optional<Device> device) {
+  check_floating("randn", dtype);
   return record(
       graph::cast(graph::random_normal(extents, next_random_key(), chosen(device)), dtype));
 }

@@ -17,6 +17,7 @@
 #include "vkml/core/half.h"
 #include "vkml/dispatch/backend.h"
 #include "vkml/dispatch/executor.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/functions.h"
 
 namespace vkml {
@@ -42,7 +43,10 @@ Tensor::Tensor(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
 Tensor::Tensor(const Value& value) : slot_(make_slot(value.node())) {}
 
 Value Tensor::value() const {
-  if (!slot_) throw ArgumentError("an undefined tensor was used: it was never given a value");
+  if (!slot_)
+    throw ArgumentError(
+        "[tensor] an undefined tensor was used: it was never given a value. Assign one to it "
+        "first");
   return Value(node_of(slot_));
 }
 
@@ -352,11 +356,15 @@ std::optional<double> constant_number(const Value& x) {
 
 Tensor operator/(const Tensor& a, const Tensor& b) {
   const std::optional<double> divisor = constant_number(b.value());
-  return divisor ? record(a.value() / *divisor) : div(a, b);
+  if (divisor) return record(a.value() / *divisor);
+  // Autocast takes reciprocals as precise, and other quotients as they come.
+  const bool is_reciprocal = constant_number(a.value()).has_value();
+  return is_reciprocal ? record(a.value() / graph::as_precise_operand(b.value())) : div(a, b);
 }
 
 Tensor power(const Tensor& a, const Tensor& b) {
-  return is_floating(a.dtype()) && constant_number(b.value()) == 2.0 ? square(a) : pow(a, b);
+  const bool is_square = is_floating(a.dtype()) && constant_number(b.value()) == 2.0;
+  return is_square ? record(graph::square(graph::as_precise_operand(a.value()))) : pow(a, b);
 }
 
 namespace {

@@ -26,7 +26,7 @@ Device parse_device(std::string_view text) {
       return {row.kind, static_cast<std::uint8_t>(index)};
   }
   throw DeviceError(
-      "unknown device \"" + std::string(text) +
+      "[device] unknown device \"" + std::string(text) +
       "\". Use \"cpu\", \"vulkan\" or \"vulkan:1\"; vkml.devices() lists what is here.");
 }
 

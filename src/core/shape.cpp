@@ -14,7 +14,9 @@ void check_extents(std::span<const std::int64_t> extents) {
                      " exceeds kMaxDims=" + std::to_string(kMaxDims));
   }
   for (const std::int64_t extent : extents) {
-    if (extent < 0) throw ShapeError("negative extent in " + to_string(extents));
+    if (extent < 0)
+      throw ShapeError("[shape] negative extent in " + to_string(extents) +
+                       ". An extent is 0 or more");
   }
 }
 
@@ -30,8 +32,9 @@ Shape::Shape(std::span<const std::int64_t> extents, DType dtype)
     // An empty tensor keeps the strides of a tensor with one element there, as NumPy does.
     const std::int64_t extent = std::max<std::int64_t>(extents[axis], 1);
     if (stride > std::numeric_limits<std::int64_t>::max() / extent) {
-      throw ShapeError("shape " + vkml::to_string(extents) + " of " + std::string(name_of(dtype)) +
-                       " needs more than 2^63 bytes");
+      throw ShapeError("[shape] " + vkml::to_string(extents) + " of " +
+                       std::string(name_of(dtype)) +
+                       " needs more than 2^63 bytes. Use smaller extents");
     }
     stride *= extent;
   }

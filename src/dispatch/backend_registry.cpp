@@ -81,9 +81,9 @@ Backend& backend_for(Device device) {
   const Entry& entry = r.entries[static_cast<std::size_t>(device.kind)];
   const int count = entry.device_count();
   if (count == 0)
-    throw DeviceError("device " + to_string(device) + " is not here: " + entry.reason());
+    throw DeviceError("[device] " + to_string(device) + " is not here: " + entry.reason());
   if (device.index >= count) {
-    throw DeviceError("device " + to_string(device) + " is not here: " + std::to_string(count) +
+    throw DeviceError("[device] " + to_string(device) + " is not here: " + std::to_string(count) +
                       " of its kind found. vkml.devices() lists what is; the CPU always works");
   }
   return *r.backends.emplace(key, entry.factory(device.index)).first->second;

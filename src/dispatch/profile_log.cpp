@@ -124,7 +124,7 @@ class RunTimer final : public KernelTimer {
       runs.push_back({device_, plan_, i, kernels[i], source, thread_, submission_});
     if (log_) log_->add(runs);
     if (prints_runs()) print(runs);
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     // The run itself is done; it is missing in the profile alone.
   }
 
@@ -170,7 +170,7 @@ void HostTimer::start(HostWork work, std::int64_t bytes) {
 void HostTimer::stop() noexcept try {
   span_.time.end = steady_now();
   log_->add(span_);
-} catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   // What was timed is done; it is missing in the profile alone.
 }
 

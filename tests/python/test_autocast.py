@@ -35,6 +35,9 @@ PRECISE: dict[str, Callable[[Tensor], Tensor]] = {
     "log1p": lambda x: x.log1p(),
     "expm1": lambda x: x.expm1(),
     "pow": lambda x: x**2.5,
+    "square": lambda x: x**2,
+    "power of a number": lambda x: 2.0**x,
+    "quotient of a number": lambda x: 1 / x,
     "rsqrt": lambda x: x.rsqrt(),
     "reciprocal": lambda x: x.reciprocal(),
     "tan": lambda x: x.tan(),
@@ -268,3 +271,54 @@ def test_clipping_sees_unscaled_gradients() -> None:
     assert parameter.tolist() == [-2.0, -1.0]
     with pytest.raises(vkml.AutogradError, match="no optimiser has stepped"):
         scaler.update()
+
+
+def test_a_failed_check_leaves_gradients_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    parameter = vkml.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = vkml.optim.SGD([parameter], lr=1.0)
+    scaler = vkml.amp.GradScaler(init_scale=256.0)
+    scaler.scale((parameter * 3.0).sum()).backward()
+    with monkeypatch.context() as patch:
+        patch.setattr(vkml, "stack", lambda tensors: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            scaler.step(optimizer)
+    scaler.step(optimizer)
+    assert parameter.tolist() == [-2.0, -1.0]
+
+
+def test_parameters_on_two_devices_are_scaled(device: vkml.Device) -> None:
+    parameters = [
+        vkml.tensor([1.0, 2.0], requires_grad=True, device=where) for where in (vkml.cpu, device)
+    ]
+    optimizer = vkml.optim.SGD(parameters, lr=1.0)
+    scaler = vkml.amp.GradScaler(init_scale=256.0)
+    for parameter in parameters:
+        scaler.scale((parameter * 3.0).sum()).backward()
+    scaler.step(optimizer)
+    assert [parameter.tolist() for parameter in parameters] == [[-2.0, -1.0]] * 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"init_scale": 0.0},
+        {"init_scale": float("nan")},
+        {"init_scale": "a"},
+        {"growth_factor": 1.0},
+        {"growth_factor": float("nan")},
+        {"backoff_factor": 1.0},
+        {"growth_interval": 0},
+    ],
+    ids=str,
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(vkml.ArgumentError, match="GradScaler"):
+        vkml.amp.GradScaler(**settings)
+
+
+def test_a_state_with_missing_parts_changes_nothing() -> None:
+    scaler = vkml.amp.GradScaler()
+    before = scaler.state_dict()
+    with pytest.raises(vkml.ArgumentError, match="growth_factor"):
+        scaler.load_state_dict({"scale": 1.0})
+    assert scaler.state_dict() == before

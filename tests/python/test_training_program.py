@@ -39,8 +39,12 @@ def run(*arguments):
     )
 
 
+def weights_path(folder):
+    return folder / "fashion_mnist_mlp.safetensors"
+
+
 def weights(folder):
-    return (folder / "fashion_mnist_mlp.safetensors").read_bytes()
+    return weights_path(folder).read_bytes()
 
 
 def test_help_names_every_option():
@@ -48,6 +52,18 @@ def test_help_names_every_option():
     assert result.returncode == 0
     for option in ["model", "epochs", "batch", "seed", "device", "data", "out", "resume", "eager"]:
         assert f"--{option}" in result.stdout
+
+
+def test_help_installs_and_builds_nothing(tmp_path):
+    """With a Python that has no vkML, as on a fresh machine."""
+    script = PROGRAM.parents[2] / "scripts" / "run.sh"
+    if not script.is_file():
+        pytest.skip("not in a checkout")
+    result = subprocess.run(
+        ["bash", script, "--help"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert "--resume" in result.stdout
+    assert "setup:" not in result.stdout + result.stderr
 
 
 @needs_data
@@ -244,6 +260,28 @@ def test_foreign_checkpoints_are_refused(contents, message, tmp_path):
     assert result.returncode == 1
     assert result.stderr.startswith("error: ")
     assert message in result.stderr
+
+
+@needs_data
+@pytest.mark.parametrize("part", ["settings", "optimizer", "schedule", "totals"])
+def test_a_checkpoint_with_a_damaged_part_is_refused(part, tmp_path):
+    assert run("--epochs", 1, "--batch", 4096, "--out", tmp_path).returncode == 0
+    path = tmp_path / "checkpoint.safetensors"
+    saved = {
+        "settings": {"model": "mlp", "epochs": 2, "batch": 4096, "seed": 0},
+        "model": vkml.load(weights_path(tmp_path)),
+        "optimizer": {},
+        "schedule": {},
+        "totals": {},
+        "step": 0,
+        "history": [],
+    }
+    saved[part] = {"seed": 0}
+    vkml.save(saved, path)
+    result = run("--out", tmp_path, "--resume")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: --resume: ")
+    assert "is not a checkpoint of this program" in result.stderr
 
 
 def test_full_disk_is_a_clear_error():

@@ -9,6 +9,9 @@ scaler.update()
 """
 
 from vkml.amp.grad_scaler import GradScaler
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.mixed_precision import autocast, get_autocast_dtype, is_autocast_enabled
 
 __all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
+
+_check_arguments(globals(), __all__)

@@ -37,7 +37,8 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        if growth_factor <= 1.0:
+        self._scale = _positive("init_scale", init_scale)
+        if not 1.0 < growth_factor < math.inf:
             raise vkml.ArgumentError(
                 f"[GradScaler] growth_factor is {growth_factor}. Pass a number above 1."
             )
@@ -45,7 +46,10 @@ class GradScaler:
             raise vkml.ArgumentError(
                 f"[GradScaler] backoff_factor is {backoff_factor}. Pass a number between 0 and 1."
             )
-        self._scale = float(init_scale)
+        if growth_interval < 1:
+            raise vkml.ArgumentError(
+                f"[GradScaler] growth_interval is {growth_interval}. Pass 1 or more."
+            )
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
@@ -70,15 +74,21 @@ class GradScaler:
                 "[GradScaler.unscale_] these gradients are unscaled already. Call update() first."
             )
         inverse = 1.0 / self._scale
-        checks: list[Tensor] = []
         with no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is None:
-                        continue
-                    parameter.grad = parameter.grad * inverse
-                    checks.append(parameter.grad.isfinite().all())
-            finite = bool(vkml.stack(checks).all().item()) if checks else True
+            parameters = [
+                parameter
+                for group in optimizer.param_groups
+                for parameter in group["params"]
+                if parameter.grad is not None
+            ]
+            gradients = [parameter.grad * inverse for parameter in parameters]
+            checks: dict[vkml.Device, list[Tensor]] = {}
+            for gradient in gradients:
+                checks.setdefault(gradient.device, []).append(gradient.isfinite().all())
+            # Read before anything is written: a failure leaves the gradients as they were.
+            finite = all(bool(vkml.stack(each).all().item()) for each in checks.values())
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient
         self._finite[id(optimizer)] = finite
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -104,7 +114,7 @@ class GradScaler:
         if not self._enabled:
             return
         if new_scale is not None:
-            self._scale = float(new_scale)
+            self._scale = _positive("new_scale", new_scale)
         elif not self._finite:
             raise vkml.AutogradError(
                 "[GradScaler.update] no optimiser has stepped. Call step(optimizer) first."
@@ -162,8 +172,21 @@ class GradScaler:
                 "[GradScaler.load_state_dict] the state is empty: it comes from a scaler with "
                 "enabled=False."
             )
-        self._scale = float(state_dict["scale"])
+        missing = sorted(set(self.state_dict()) - set(state_dict))
+        if missing:
+            raise vkml.ArgumentError(
+                f"[GradScaler.load_state_dict] {missing} are not in the state, which holds "
+                f"{sorted(state_dict)}. Pass what state_dict() gave."
+            )
+        self._scale = _positive("scale", state_dict["scale"])
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
         self._good_steps = int(state_dict["_growth_tracker"])
+
+
+def _positive(name: str, value: float | Tensor) -> float:
+    number = float(value)
+    if not 0.0 < number < math.inf:
+        raise vkml.ArgumentError(f"[GradScaler] {name} is {number}. Pass a positive number.")
+    return number

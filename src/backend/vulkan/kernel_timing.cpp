@@ -136,7 +136,7 @@ void KernelTiming::report(const DeviceContext& context) noexcept try {
   }
   timer_->finished(times_,
                    uses_host_clock() ? dispatch::TimeSource::kHost : dispatch::TimeSource::kDevice);
-} catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   // The run itself is done; its times are lost.
 }
 
