@@ -116,9 +116,17 @@ std::int64_t scratch_bytes_of(const Kernel& kernel) {
     case CoreKind::kArgSort:
     case CoreKind::kSearchSorted:
       return core_scratch_bytes(kernel, TargetLayout::kAnyStrides);
-    default:
+    case CoreKind::kConv2d:
+    case CoreKind::kConv2dInputGradient:
+    case CoreKind::kConv2dWeightGradient:
+    case CoreKind::kMaxPool2d:
+    case CoreKind::kMaxPool2dIndices:
+    case CoreKind::kMaxPool2dGradient:
+    case CoreKind::kAvgPool2d:
+    case CoreKind::kAvgPool2dGradient:
       return core_scratch_bytes(kernel, TargetLayout::kDense);
   }
+  throw InternalError(fmt::format("[cpu] no kernel for {}", name_of(kernel.kind)));
 }
 
 }  // namespace vkml::cpu

@@ -100,9 +100,22 @@ std::int64_t scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& t
       return argsort_scratch_bytes(kernel);
     case CoreKind::kScatter:
       return scatter_scratch_bytes(kernel, traits);
-    default:
+    case CoreKind::kGather:
+    case CoreKind::kScan:
+    case CoreKind::kSearchSorted:
+    case CoreKind::kMaxPool2d:
+    case CoreKind::kMaxPool2dIndices:
+    case CoreKind::kMaxPool2dGradient:
+    case CoreKind::kAvgPool2d:
+    case CoreKind::kAvgPool2dGradient:
+    case CoreKind::kAttentionLogSumExp:
+    case CoreKind::kAttention:
+    case CoreKind::kAttentionQueryGradient:
+    case CoreKind::kAttentionKeyGradient:
+    case CoreKind::kAttentionValueGradient:
       return 0;
   }
+  throw InternalError("[vulkan] a kernel of unknown kind");
 }
 
 }  // namespace vkml::vulkan

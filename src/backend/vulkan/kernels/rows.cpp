@@ -204,6 +204,12 @@ Value RowKernel::validity(Value place, int components) {
   return b_.compose(valid);
 }
 
+Value RowKernel::vector_from(Value first) {
+  std::array<Value, kVector> lanes;
+  for (std::uint32_t k = 0; k < kVector; ++k) lanes[k] = k == 0 ? first : first + k;
+  return b_.compose(lanes);
+}
+
 RowKernel::Chunk RowKernel::make_chunk(Value first, Value is_valid, int components) {
   const Value position = is_shifted(components) ? first - shift_ : first;
   ProgramSources sources;
@@ -216,9 +222,7 @@ RowKernel::Chunk RowKernel::make_chunk(Value first, Value is_valid, int componen
     const Value coordinate =
         coordinates_of(spaces_.columns, column_extents_, position)[static_cast<std::size_t>(place)];
     if (components == 1 || place + 1 != spaces_.columns.rank()) return coordinate;
-    const std::array<Value, kVector> lanes{coordinate, coordinate + 1, coordinate + 2,
-                                           coordinate + 3};
-    return b_.compose(lanes);
+    return vector_from(coordinate);
   };
   return {position, is_valid,
           std::make_unique<ProgramEmitter>(shader_, components, std::move(sources))};
@@ -276,10 +280,7 @@ std::vector<std::size_t> RowKernel::reductions_after(int phase) const {
 Partial RowKernel::of_chunk(const Reduction& reduction, std::size_t reduce_register, Chunk& chunk,
                             int components) {
   Value position = chunk.position;
-  if (components == kVector) {
-    const std::array<Value, kVector> lanes{position, position + 1, position + 2, position + 3};
-    position = b_.compose(lanes);
-  }
+  if (components == kVector) position = vector_from(position);
   const Value value = chunk.program->value(kernel_.program.code[reduce_register].a);
   const Partial partial = reduction.of_elements(value, position);
   return chunk.is_valid.is(1) ? partial : reduction.masked(chunk.is_valid, partial);

@@ -49,6 +49,8 @@ class RowKernel {
   bool is_shifted(int components) const { return plan_.is_shifted() && components > 1; }
   /// Whether the elements at `place`, counted from where the row's vectors begin, are the row's.
   spirv::Value validity(spirv::Value place, int components);
+  /// `first` and the numbers after it.
+  spirv::Value vector_from(spirv::Value first);
   Chunk make_chunk(spirv::Value first, spirv::Value is_valid, int components);
   std::vector<Chunk> hold_row(int components, std::uint32_t chunks);
   void emit_row_values(int phase);
