@@ -5,7 +5,6 @@ with many elements stand those where a formula divides by what may be 0: constan
 zeros, one element.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 import vkml
 from activation_cases import ACTIVATION_CASES
 from checking import inputs
-from function_case import Call, FunctionCase, numbered
+from function_case import FLOATS, Call, FunctionCase, numbered
 from loss_cases import LOSS_CASES, A, B
 
 SPACE = "nn.functional"
@@ -265,7 +264,15 @@ def _sampled(mode: str, padding: str, align_corners: bool) -> FunctionCase:
     arrays = [inputs((2, 3, 5, 4), -1, 1), GRID]
     label = f"{mode} {padding} {align_corners}"
     return FunctionCase(
-        SPACE, "grid_sample", arrays, call=call, units=128, half_units=64, label=label
+        SPACE,
+        "grid_sample",
+        arrays,
+        call=call,
+        units=128,
+        half_units=64,
+        # Half precision puts positions between two pixels.
+        dtypes=("float64", "float32") if mode == "nearest" else FLOATS,
+        label=label,
     )
 
 
@@ -346,6 +353,7 @@ FUNCTIONAL_CASES = [
         [A],
         call=lambda m, x: _gumbel(m, x, 0.7),
         reference=lambda torch, x: (x - x.mean(-1, keepdim=True)) / 0.7,
+        half_units=8,
     ),
     FunctionCase(
         SPACE,

@@ -1,4 +1,4 @@
-"""The losses and similarities of vkml.nn.functional, with every option, for comparison with PyTorch.
+"""Losses and similarities of vkml.nn.functional, with every option, to compare with PyTorch.
 
 Beside the calls with many elements stand those where a formula divides by what may be 0: equal
 operands, rows of zeros, one element, labels that are all ignored.

@@ -1,4 +1,4 @@
-"""The specification of every public function of vkml.nn.functional, vkml.linalg and vkml.special."""
+"""The cases of all public functions of vkml.nn.functional, vkml.linalg and vkml.special."""
 
 from functional_cases import FUNCTIONAL_CASES
 from linalg_cases import LINALG_CASES

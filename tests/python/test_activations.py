@@ -11,36 +11,11 @@ import pytest
 import scipy.special
 
 import vkml
+from activation_cases import POINTWISE
 from checking import check, exact, inputs
 from vkml import nn
 from vkml.nn import functional as F
 
-POINTWISE = {
-    "relu": {},
-    "relu6": {},
-    "hardtanh": {},
-    "hardtanh of a range": {"min_val": -2.0, "max_val": 0.5},
-    "threshold": {"threshold": 0.5, "value": -3.0},
-    "sigmoid": {},
-    "hardsigmoid": {},
-    "logsigmoid": {},
-    "tanh": {},
-    "silu": {},
-    "mish": {},
-    "hardswish": {},
-    "gelu": {},
-    "gelu by tanh": {"approximate": "tanh"},
-    "leaky_relu": {"negative_slope": 0.2},
-    "rrelu": {"lower": 0.1, "upper": 0.3},
-    "elu": {"alpha": 0.7},
-    "celu": {"alpha": 0.7},
-    "selu": {},
-    "softplus": {"beta": 2.0, "threshold": 3.0},
-    "hardshrink": {},
-    "softshrink": {},
-    "tanhshrink": {},
-    "softsign": {},
-}
 EDGES = [-6.0, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 6.0]
 # At -inf, inf and NaN, where PyTorch's formula gives NaN for an infinity and ours the limit, and
 # where PyTorch's answer depends on the machine.
