@@ -3,14 +3,16 @@
     python scripts/accuracy.py measure cpu=cpu lavapipe=vulkan:0    measures devices, then writes
     python scripts/accuracy.py write                                writes from what was measured
 
-Operators, references, domains and bounds are those of the tests: the rows of docs/operators.md and
-the cases of tests/python/structural_cases.py. What was measured is in docs/measured_errors.csv, a
-column for each kind of device; a test compares the page with both.
+Operators, references, domains and bounds are those of the tests: the rows of docs/operators.md, the
+cases of tests/python/structural_cases.py and those of tests/python/python_cases.py, whose reference
+is PyTorch. What was measured is in docs/measured_errors.csv, a column for each kind of device; a
+test compares the page with all of them.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib
 import inspect
 import re
 import sys
@@ -26,6 +28,8 @@ import vkml  # noqa: E402
 from case import Case  # noqa: E402
 from checking import exact, wide  # noqa: E402
 from elementwise_references import StatedRow, stated_rows  # noqa: E402
+from function_case import FunctionCase  # noqa: E402
+from python_cases import PYTHON_CASES, SPACES  # noqa: E402
 from structural_cases import CASES  # noqa: E402
 from test_elementwise import expected_of, operands, takes_floats  # noqa: E402
 
@@ -39,7 +43,8 @@ DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8"
 HEAD = """# Accuracy
 
 Written by `scripts/accuracy.py` from the rows of the elementwise table, the cases of
-`tests/python/structural_cases.py` and `docs/measured_errors.csv`; a test compares it with them.
+`tests/python/structural_cases.py` and `tests/python/python_cases.py`, and
+`docs/measured_errors.csv`; a test compares it with them.
 
 Bounds hold on every device, and are what the tests check. Beside them is the largest error that
 was measured in float32 against a reference in double precision, - where nobody has measured, on
@@ -62,6 +67,15 @@ Errors in units of 2^-23 times the largest magnitude in the result, or times 1 i
 more grow with their length.
 
 | operator | what it does | dtypes | gradient | bound | {columns} |
+|---|---|---|---|---|{dashes}|
+"""
+FUNCTIONS = """
+## Functions of vkml.{space}
+
+Errors in the same units, against PyTorch in double precision. Bounds hold for value, gradient and
+second derivative; dtypes are those of floating operands.
+
+| function | what it does | dtypes | gradient | bound | {columns} |
 |---|---|---|---|---|{dashes}|
 """
 
@@ -98,11 +112,29 @@ def structural_error(case: Case, device: object) -> float:
     """The largest error of a case, in units of the largest magnitude of its result."""
     found = exact(case.function(*(vkml.tensor(array, device=device) for array in case.arrays)))
     expected = np.asarray(case.reference(*(wide(array) for array in case.arrays)))
+    return error_in_units(found, expected)
+
+
+def error_in_units(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference, in units of 2^-23 times the largest magnitude, or times 1."""
     if found.size == 0:
         return 0.0
     difference = np.abs(found.astype(np.float64) - expected.astype(np.float64))
     difference = np.where(found == expected, 0, difference)
     return float(np.max(difference) / (2.0**-23 * max(1.0, float(np.max(np.abs(expected))))))
+
+
+def function_error(case: FunctionCase, device: object) -> float:
+    """The largest error of the values of a function, in the units of `structural_error`."""
+    torch = importlib.import_module("torch")
+    found = case.function(*(vkml.tensor(array, device=device) for array in case.arrays))
+    expected = case.expected(*(torch.tensor(wide(array)) for array in case.arrays))
+    if isinstance(found, vkml.Tensor):
+        found, expected = [found], [expected]
+    return max(
+        error_in_units(exact(mine), theirs.numpy())
+        for mine, theirs in zip(found, expected, strict=True)
+    )
 
 
 def rounded(error: float) -> str:
@@ -121,6 +153,11 @@ def measure(device: object) -> dict[str, str]:
         for case in CASES:
             error = structural_error(case, device)
             found[case.name] = max(found.get(case.name, 0.0), error)
+        for case in PYTHON_CASES:
+            if case.on_cpu_alone and device != vkml.cpu:
+                continue
+            error = function_error(case, device)
+            found[case.key] = max(found.get(case.key, 0.0), error)
     return {name: rounded(error) for name, error in found.items()}
 
 
@@ -136,11 +173,17 @@ def write_measured(found: dict[str, dict[str, str]]) -> None:
     """Writes the file of errors, the operators in their order."""
     names = [MACHINE, *dict.fromkeys([row.name for row in stated_rows()])]
     names += dict.fromkeys(case.name for case in CASES)
+    names += [key for space in SPACES for key in keys_of(space)]
     with MEASURED.open("w", newline="") as file:
         writer = csv.DictWriter(file, ("operator", *COLUMNS), lineterminator="\n")
         writer.writeheader()
         for name in dict.fromkeys(names):
             writer.writerow({"operator": name, **found.get(name, {})})
+
+
+def keys_of(space: str) -> list[str]:
+    """The functions of a module in the order of their names, with the module."""
+    return sorted({case.key for case in PYTHON_CASES if case.space == space})
 
 
 def dtypes_of(function: object, arrays: list) -> str:
@@ -199,7 +242,10 @@ def first_sentence(name: str) -> str:
     owner = {"tensor.unfold": vkml.Tensor.unfold, "tensor.repeat": vkml.Tensor.repeat}
     owner |= {"getitem": "Elements, slices and masks: `x[...]`."}
     owner |= {"setitem": "Assignment to elements, slices and masks: `x[...] = v`."}
-    thing = owner.get(name) or getattr(vkml, name)
+    module, _, function = name.rpartition(".")
+    thing = owner.get(name) or getattr(
+        importlib.import_module(f"vkml.{module}".rstrip(".")), function
+    )
     if isinstance(thing, str):
         return thing
     text = inspect.getdoc(thing) or ""
@@ -240,6 +286,25 @@ def page() -> str:
         bound = max(case.units for case in cases)
         text += f"| `{name}` | {cell(first_sentence(name))} | {taken} | {gradient} | {bound:g} | "
         text += f"{errors} |\n"
+    for space in SPACES:
+        text += FUNCTIONS.format(space=space, columns=columns, dashes=dashes)
+        text += function_rows(space, measured)
+    return text
+
+
+def function_rows(space: str, measured: dict[str, dict[str, str]]) -> str:
+    """The lines of the functions of a module."""
+    text = ""
+    for key in keys_of(space):
+        cases = [case for case in PYTHON_CASES if case.key == key]
+        tested = {dtype for case in cases for dtype in case.dtypes}
+        taken = grouped([dtype for dtype in DTYPES if dtype in tested])
+        reasons = [case.no_gradient for case in cases if case.no_gradient]
+        gradient = "yes" if len(reasons) < len(cases) else f"none: {reasons[0]}"
+        bound = max(case.units for case in cases)
+        name = key.removeprefix(f"{space}.")
+        text += f"| `{name}` | {cell(first_sentence(key))} | {taken} | {gradient} | {bound:g} | "
+        text += f"{errors_of(key, measured)} |\n"
     return text
 
 

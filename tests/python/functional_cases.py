@@ -20,9 +20,6 @@ SPACE = "nn.functional"
 IMAGE = inputs((2, 4, 7, 6), -2, 2)
 LINE = inputs((2, 4, 9), -2, 2)
 
-# (function, arrays, options)
-Call = tuple[str, list[np.ndarray], dict[str, Any]]
-
 CONVOLUTIONS: list[Call] = [
     ("conv1d", [LINE, inputs((6, 4, 3), -1, 1), inputs((6,), -1, 1)], {}),
     ("conv1d", [LINE, inputs((6, 2, 3), -1, 1)], {"groups": 2, "stride": 2, "padding": 1}),
