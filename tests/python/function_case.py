@@ -39,7 +39,7 @@ class FunctionCase:
             smaller.
         half_units: The same for values in float16 and bfloat16.
         double_units: The same for float64, where PyTorch's own formula is that far off.
-        no_gradient: Why there is no gradient.
+        no_gradient: Why there is no gradient, or none but 0.
         no_second: Why there is no second derivative at these operands.
         fails: A defect that makes this case fail; the tests say when it no longer does.
         dtypes: What the floating operands may be.
