@@ -242,6 +242,8 @@ def first_sentence(name: str) -> str:
     owner = {"tensor.unfold": vkml.Tensor.unfold, "tensor.repeat": vkml.Tensor.repeat}
     owner |= {"getitem": "Elements, slices and masks: `x[...]`."}
     owner |= {"setitem": "Assignment to elements, slices and masks: `x[...] = v`."}
+    attention = "scaled_dot_product_attention"  # native, and bound under a private name
+    owner |= {attention: getattr(vkml.nn.functional, attention)}
     module, _, function = name.rpartition(".")
     thing = owner.get(name) or getattr(
         importlib.import_module(f"vkml.{module}".rstrip(".")), function
