@@ -34,7 +34,7 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
     if (axes.empty() && dims.is_none()) {
       for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
     }
-    return flip(x, axes);
+    return on_axes(x, [&axes](const Tensor& lines) { return flip(lines, axes); });
   };
   m.def("flip", flip_axes, nb::arg("input"), nb::arg("dims") = nb::none(),
         nb::arg("axis") = nb::none(), "Elements in reverse order along axes, or along all.");
@@ -79,10 +79,10 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
         nb::arg("source"), nb::arg("destination"),
         "Axes moved to other places, the rest in order; a view.");
   }
-  for (const char* name : {"swapaxes", "swapdims"}) {
-    def_both(m, tensor, name, &transpose, nb::arg("dim0"), nb::arg("dim1"),
-             "Two axes exchanged; a view.");
-  }
+  def_both(m, tensor, "swapaxes", &transpose, nb::arg("axis0"), nb::arg("axis1"),
+           "Two axes exchanged; a view.");
+  def_both(m, tensor, "swapdims", &transpose, nb::arg("dim0"), nb::arg("dim1"),
+           "Two axes exchanged; a view.");
   def_both(
       m, tensor, "matrix_transpose", [](const Tensor& x) { return transpose(x, -1, -2); },
       "The last two axes exchanged; a view.");
@@ -138,7 +138,7 @@ void bind_reordering(nb::module_& m, nb::class_<Tensor>& tensor) {
       nb::arg("dim"), nb::arg("index"), "One slice of an axis, which disappears; a view.");
   tensor.def("unfold", &sliding_windows, nb::arg("dimension"), nb::arg("size"), nb::arg("step"),
              "Windows of `size` elements at every `step`: the axis counts windows, a new last axis "
-             "elements. A view of dense memory where windows share no element.");
+             "elements. A view of dense memory; where windows overlap it cannot be written to.");
 }
 
 void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
@@ -165,7 +165,8 @@ void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
       "The tensor repeated along each axis; more counts than axes make new axes.");
   def_both(
       m, tensor, "repeat_interleave",
-      [](const Tensor& given, nb::handle repeats, nb::handle dim, nb::handle axis) {
+      [](const Tensor& given, nb::handle repeats, nb::handle dim, nb::handle axis,
+         std::optional<std::int64_t>) {
         const bool is_flat = dim.is_none() && axis.is_none();
         const Tensor x = is_flat ? reshape(given, {-1}) : given;
         const std::int64_t along = axis_from("repeat_interleave", dim, axis, 0);
@@ -174,8 +175,18 @@ void bind_repeating(nb::module_& m, nb::class_<Tensor>& tensor) {
         }
         return repeat_interleave(x, nb::cast<std::int64_t>(repeats), along);
       },
-      nb::arg("repeats"), nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
-      "Each element `repeats` times in a row; a tensor of counts, one for each, waits for them.");
+      nb::arg("repeats"), nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(), nb::kw_only(),
+      nb::arg("output_size") = nb::none(),
+      "Each element `repeats` times in a row; a tensor of counts, one for each, waits for them, "
+      "with or without output_size.");
+  m.def(
+      "repeat_interleave",
+      [](const Tensor& repeats) {
+        const std::int64_t count = repeats.numel();
+        const Tensor numbers = arange(0, count, 1, DType::kI64, repeats.device());
+        return repeat_interleave(numbers, repeats, 0);
+      },
+      nb::arg("repeats"), "The number i of each count, as often as it says. Waits for the counts.");
   m.def(
       "broadcast_tensors",
       [](const nb::args& tensors) { return tuple_from(broadcast_tensors(tensors_from(tensors))); },
@@ -275,8 +286,24 @@ void bind_diagonals(nb::module_& m, nb::class_<Tensor>& tensor) {
         throw ShapeError("[diag] needs one or two axes, not shape " + x.shape().to_string());
       },
       nb::arg("diagonal") = 0, "The diagonal of a matrix, or a matrix with a vector on it.");
-  def_both(m, tensor, "diag_embed", &diag_embed, nb::arg("offset") = 0,
-           "Square matrices with the last axis on their diagonal.");
+  def_both(
+      m, tensor, "diag_embed",
+      [](const Tensor& x, std::int64_t offset, std::int64_t dim1, std::int64_t dim2) {
+        const Tensor squares = diag_embed(x, offset);
+        const int rank = squares.rank();
+        const int row = normalize_axis("diag_embed", dim1, rank);
+        const int column = normalize_axis("diag_embed", dim2, rank);
+        if (row == column) {
+          throw ArgumentError("[diag_embed] dim1 and dim2 are both axis " + std::to_string(row));
+        }
+        // Rows and columns exchanged put the diagonal on the other side.
+        const Tensor turned = row < column ? squares : transpose(squares, -1, -2);
+        const Extents to = row < column ? Extents{row, column} : Extents{column, row};
+        if (to[0] == rank - 2 && to[1] == rank - 1) return turned;
+        return movedim(turned, {-2, -1}, to);
+      },
+      nb::arg("offset") = 0, nb::arg("dim1") = -2, nb::arg("dim2") = -1,
+      "Square matrices, in axes dim1 and dim2, with the last axis on their diagonal.");
   def_both(
       m, tensor, "trace", [](const Tensor& x) { return sum(diagonal(x)); },
       "The sum of a matrix's diagonal.");

@@ -276,6 +276,9 @@ void bind_autograd(nb::module_& m, nb::class_<Tensor>& tensor) {
       nb::arg("hook"),
       "Calls hook(gradient) in every backward pass with this tensor's whole gradient; what it "
       "returns, unless None, goes on instead. Returns a handle with remove().");
+  tensor.def("retain_grad", &retain_grad,
+             "Keeps the gradients of backward passes in grad, though operators made this tensor.");
+  tensor.def_prop_ro("retains_grad", &retains_grad, "Whether retain_grad() was called.");
   m.def(
       "_apply_operator",
       [](const std::string& name, nb::handle inputs, const OpRegistry& registry) {

@@ -161,7 +161,8 @@ Index index_from(const char* op, nb::handle object) {
 namespace {
 
 bool selects_by_data(nb::handle part) {
-  if (nb::isinstance<Tensor>(part)) return true;
+  // True is a mask without axes: it adds an axis of extent 1, False one of extent 0.
+  if (nb::isinstance<Tensor>(part) || PyBool_Check(part.ptr())) return true;
   const bool is_number = PyLong_Check(part.ptr()) || PyFloat_Check(part.ptr());
   // NumPy's integers have a rank too, of 0.
   const bool is_array =

@@ -3,11 +3,10 @@
 // choose among rows (rounding_mode, approximate, ...) are overloads in keywords.cpp.
 
 #include <array>
-#include <deque>
 #include <string>
 #include <utility>
 
-#include "common.h"
+#include "define.h"
 #include "vkml/ops/elementwise_row.h"
 
 namespace vkml::python {
@@ -46,12 +45,6 @@ nb::arg_v argument(const ElementwiseRow& row, std::size_t index) {
   return {name, nb::float_(operand.default_value)};
 }
 
-/// Names that nanobind is given must outlive the module.
-const char* name_in_place(const char* name) {
-  static std::deque<std::string> names;
-  return names.emplace_back(std::string(name) + "_").c_str();
-}
-
 bool keeps_dtype(const ElementwiseRow& row) {
   switch (row.rule) {
     case ops::DTypeRule::kSame:
@@ -75,7 +68,7 @@ void def_row(nb::module_& m, nb::class_<Tensor>& tensor, const ElementwiseRow& r
     static_cast<void>(op);  // of a row of one operand
     return function(self, operand_from(given, op)...);
   };
-  const auto in_place = [method](nb::object self, Handle<kRest>... given) {
+  const auto change = [method](nb::object self, Handle<kRest>... given) {
     Tensor& t = nb::cast<Tensor&>(self);
     t.update_(method(t, given...));
     return self;
@@ -87,7 +80,7 @@ void def_row(nb::module_& m, nb::class_<Tensor>& tensor, const ElementwiseRow& r
     if (!has_method) return;
     tensor.def(name, method, argument(row, kRest + 1)..., row.documentation);
     if (keeps_dtype(row)) {
-      tensor.def(name_in_place(name), in_place, argument(row, kRest + 1)..., row.documentation);
+      tensor.def(in_place(name), change, argument(row, kRest + 1)..., row.documentation);
     }
   };
   def(row.name);
@@ -156,6 +149,15 @@ void bind_elementwise(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def("__pos__", [](const Tensor& x) { return x; });
   tensor.def("__abs__", [](const Tensor& x) { return abs(x); });
   tensor.def("__invert__", [](const Tensor& x) { return bitwise_not(x); });
+  m.def(
+      "where",
+      [](const Tensor& condition) {
+        nb::list columns;
+        for (const Tensor& column : unbind(nonzero(condition), 1)) columns.append(column);
+        return nb::tuple(columns);
+      },
+      nb::arg("condition"),
+      "Where a condition holds: a vector of positions for each axis. Waits for the values.");
   tensor.def(
       "where",
       [](const Tensor& self, nb::handle condition, nb::handle other) {

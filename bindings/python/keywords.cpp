@@ -128,39 +128,41 @@ Tensor mvlgamma(nb::handle input, std::int64_t p) {
 
 void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor) {
   for (const char* name : {"div", "divide"}) {
-    def_both(m, tensor, name, &divide, nb::arg("other"), nb::kw_only(),
-             nb::arg("rounding_mode").none(),
-             "a / b; 'trunc' rounds the quotient toward zero, 'floor' toward minus infinity.");
+    def_with_inplace(
+        m, tensor, name, in_place(name), &divide, nb::arg("other"), nb::kw_only(),
+        nb::arg("rounding_mode").none(),
+        "a / b; 'trunc' rounds the quotient toward zero, 'floor' toward minus infinity.");
   }
-  def_both(
-      m, tensor, "add",
+  def_with_inplace(
+      m, tensor, "add", "add_",
       [](nb::handle input, nb::handle other, nb::handle alpha) {
         return operand_from(input, "add") + scaled(other, alpha, "add");
       },
       nb::arg("other"), nb::kw_only(), nb::arg("alpha"), "input + alpha * other.");
   for (const char* name : {"sub", "subtract"}) {
-    def_both(
-        m, tensor, name,
+    def_with_inplace(
+        m, tensor, name, in_place(name),
         [](nb::handle input, nb::handle other, nb::handle alpha) {
           return operand_from(input, "sub") - scaled(other, alpha, "sub");
         },
         nb::arg("other"), nb::kw_only(), nb::arg("alpha"), "input - alpha * other.");
   }
-  def_both(m, tensor, "round", &round_decimals, nb::kw_only(), nb::arg("decimals"),
-           "The nearest multiple of 10^-decimals; halves go to the even one.");
+  def_with_inplace(m, tensor, "round", "round_", &round_decimals, nb::kw_only(),
+                   nb::arg("decimals"),
+                   "The nearest multiple of 10^-decimals; halves go to the even one.");
   for (const char* name : {"clamp", "clip"}) {
-    def_both(m, tensor, name, &clamp_ends, nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
-             "Limits from one side; NaN stays.");
+    def_with_inplace(m, tensor, name, in_place(name), &clamp_ends, nb::arg("min") = nb::none(),
+                     nb::arg("max") = nb::none(), "Limits from one side; NaN stays.");
   }
   def_both(m, tensor, "gelu", &gelu_by, nb::kw_only(), nb::arg("approximate"),
            "'none' for the exact function, 'tanh' for its approximation.");
   def_both(m, tensor, "prelu", &prelu, nb::arg("weight"),
            "x where x > 0, weight * x elsewhere; one weight, or one for each channel (axis 1).");
-  def_both(m, tensor, "nan_to_num", &replace_nonfinite, nb::arg("nan") = 0.0,
-           nb::arg("posinf") = nb::none(), nb::arg("neginf") = nb::none(),
-           "NaN and infinities replaced; by default by 0 and the dtype's ends.");
-  def_both(m, tensor, "logit", &logit_within, nb::arg("eps"),
-           "log(x / (1 - x)) of the input limited to [eps, 1 - eps].");
+  def_with_inplace(m, tensor, "nan_to_num", "nan_to_num_", &replace_nonfinite, nb::arg("nan") = 0.0,
+                   nb::arg("posinf") = nb::none(), nb::arg("neginf") = nb::none(),
+                   "NaN and infinities replaced; by default by 0 and the dtype's ends.");
+  def_with_inplace(m, tensor, "logit", "logit_", &logit_within, nb::arg("eps"),
+                   "log(x / (1 - x)) of the input limited to [eps, 1 - eps].");
   def_both(m, tensor, "isclose", &close_with_nan, nb::arg("other"), nb::arg("rtol") = 1e-5,
            nb::arg("atol") = 1e-8, nb::kw_only(), nb::arg("equal_nan"),
            "isclose where, on request, NaN is close to NaN.");

@@ -1,5 +1,7 @@
 // Scans, sorting and what follows from it.
 
+#include <limits>
+
 #include "define.h"
 
 namespace vkml::python {
@@ -58,8 +60,13 @@ void bind_scans(nb::module_& m, nb::class_<Tensor>& tensor) {
       "y[i] = a[i] * y[i - 1] + b[i] along an axis, from y[-1] = 0, by a parallel scan.");
   def_both(
       m, tensor, "diff",
-      [](const Tensor& x, std::int64_t n, std::int64_t dim) {
-        Tensor result = x;
+      [](const Tensor& x, std::int64_t n, std::int64_t dim, const std::optional<Tensor>& prepend,
+         const std::optional<Tensor>& append) {
+        if (n < 0) throw ArgumentError("[diff] n is " + std::to_string(n) + ". Pass 0 or more");
+        std::vector<Tensor> parts{x};
+        if (prepend) parts.insert(parts.begin(), *prepend);
+        if (append) parts.push_back(*append);
+        Tensor result = parts.size() > 1 ? concat(parts, dim) : x;
         for (std::int64_t i = 0; i < n; ++i) {
           const Tensor later = slice(result, dim, 1, {});
           const Tensor earlier = slice(result, dim, 0, -1);
@@ -67,7 +74,10 @@ void bind_scans(nb::module_& m, nb::class_<Tensor>& tensor) {
         }
         return result;
       },
-      nb::arg("n") = 1, nb::arg("dim") = -1, "Differences of neighbours along an axis, n times.");
+      nb::arg("n") = 1, nb::arg("dim") = -1, nb::arg("prepend") = nb::none(),
+      nb::arg("append") = nb::none(),
+      "Differences of neighbours along an axis, n times, of the tensor with others joined at its "
+      "ends.");
 }
 
 Interpolation interpolation_from(const std::string& name) {
@@ -89,7 +99,10 @@ void bind_sorting(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "sort",
       [](const Tensor& x, nb::handle dim, bool descending, bool, nb::handle axis) {
-        return ranked_tuple("sort", sort(x, axis_from("sort", dim, axis, -1), descending));
+        const std::int64_t along = axis_from("sort", dim, axis, -1);
+        return ranked_tuple("sort", ranked_on_axes(x, [&](const Tensor& lines) {
+                              return sort(lines, along, descending);
+                            }));
       },
       nb::arg("dim") = nb::none(), nb::arg("descending") = false, nb::arg("stable") = true,
       nb::arg("axis") = nb::none(),
@@ -97,7 +110,8 @@ void bind_sorting(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "argsort",
       [](const Tensor& x, nb::handle dim, bool descending, bool, nb::handle axis) {
-        return argsort(x, axis_from("argsort", dim, axis, -1), descending);
+        const std::int64_t along = axis_from("argsort", dim, axis, -1);
+        return on_axes(x, [&](const Tensor& lines) { return argsort(lines, along, descending); });
       },
       nb::arg("dim") = nb::none(), nb::arg("descending") = false, nb::arg("stable") = true,
       nb::arg("axis") = nb::none(),
@@ -108,7 +122,11 @@ void bind_sorting(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "topk",
       [](const Tensor& x, std::int64_t k, nb::handle dim, bool largest, bool, nb::handle axis) {
-        return ranked_tuple("topk", topk(x, k, axis_from("topk", dim, axis, -1), largest));
+        const std::int64_t along = axis_from("topk", dim, axis, -1);
+        if (x.rank() == 0 && k == 0) throw ArgumentError("[topk] 0 elements of a number");
+        return ranked_tuple("topk", ranked_on_axes(x, [&](const Tensor& lines) {
+                              return topk(lines, k, along, largest);
+                            }));
       },
       nb::arg("k"), nb::arg("dim") = nb::none(), nb::arg("largest") = true,
       nb::arg("sorted") = true, nb::arg("axis") = nb::none(),
@@ -116,7 +134,9 @@ void bind_sorting(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "kthvalue",
       [](const Tensor& x, std::int64_t k, std::int64_t dim, bool keepdim) {
-        return ranked_tuple("kthvalue", kthvalue(x, k, dim, keepdim));
+        return ranked_tuple("kthvalue", ranked_on_axes(x, [&](const Tensor& lines) {
+                              return kthvalue(lines, k, dim, keepdim);
+                            }));
       },
       nb::arg("k"), nb::arg("dim") = -1, nb::arg("keepdim") = false,
       "(value, index) of the k-th smallest along an axis, counted from 1.");
@@ -124,9 +144,16 @@ void bind_sorting(nb::module_& m, nb::class_<Tensor>& tensor) {
       m, tensor, "median",
       [](const Tensor& x, nb::handle dim, bool keepdim, nb::handle axis) -> nb::object {
         if (dim.is_none() && axis.is_none()) {
+          if (x.numel() == 0 && is_floating(x.dtype())) {
+            return nb::cast(
+                full({}, std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device()));
+          }
           return nb::cast(median(reshape(x, {x.numel()}), 0).values);
         }
-        return ranked_tuple("median", median(x, axis_from("median", dim, axis, -1), keepdim));
+        const std::int64_t along = axis_from("median", dim, axis, -1);
+        return ranked_tuple("median", ranked_on_axes(x, [&](const Tensor& lines) {
+                              return median(lines, along, keepdim);
+                            }));
       },
       nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::arg("axis") = nb::none(),
       "The middle element, the lower of two; with dim (values, indices). NaN if there is one.");
@@ -138,13 +165,19 @@ void bind_sorting(nb::module_& m, nb::class_<Tensor>& tensor) {
         std::optional<std::int64_t> along;
         if (!axes.empty()) along = axis_from("quantile", dim, axis, 0);
         const Interpolation how = interpolation_from(interpolation);
+        const auto at = [&](double fraction) {
+          if (!along) return quantile(x, fraction, along, keepdim, how);
+          return on_axes(x, [&](const Tensor& lines) {
+            return quantile(lines, fraction, along, keepdim, how);
+          });
+        };
         const bool is_number =
             !nb::isinstance<nb::sequence>(q) &&
             !(nb::isinstance<Tensor>(q) && nb::cast<const Tensor&>(q).rank() > 0);
-        if (is_number) return quantile(x, nb::cast<double>(nb::float_(q)), along, keepdim, how);
+        if (is_number) return at(nb::cast<double>(nb::float_(q)));
         std::vector<Tensor> results;
         for (const double fraction : fractions_from(q)) {
-          results.push_back(quantile(x, fraction, along, keepdim, how));
+          results.push_back(at(fraction));
         }
         return stack(results, 0);
       },
@@ -186,23 +219,29 @@ void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
       "One element, or with dim one slice, of each run of equals. Waits for the values.");
   m.def(
       "searchsorted",
-      [](const Tensor& sorted, nb::handle values, bool right, nb::handle side) {
+      [](const Tensor& given, nb::handle values, bool, bool right, nb::handle side,
+         const std::optional<Tensor>& sorter) {
         const bool from_right = side.is_none() ? right : nb::cast<std::string>(side) == "right";
+        const Tensor sorted =
+            sorter
+                ? gather(given, -1, indices_from(nb::cast(*sorter), "searchsorted", given.device()))
+                : given;
         Tensor numbers = operand_from(values, "searchsorted");
         if (numbers.device() != sorted.device()) numbers = to(numbers, sorted.device());
         return searchsorted(sorted, numbers, from_right);
       },
-      nb::arg("sorted_sequence"), nb::arg("input"), nb::kw_only(), nb::arg("right") = false,
-      nb::arg("side") = nb::none(),
+      nb::arg("sorted_sequence"), nb::arg("input"), nb::kw_only(), nb::arg("out_int32") = false,
+      nb::arg("right") = false, nb::arg("side") = nb::none(), nb::arg("sorter") = nb::none(),
       "Where values would be inserted into rows in ascending order, before equals or (right) after "
-      "them; int32.");
+      "them; int32 always. A sorter puts rows in order.");
   m.def(
       "bucketize",
-      [](const Tensor& x, const Tensor& boundaries, bool right) {
-        return searchsorted(boundaries, x, right);
+      [](nb::handle x, const Tensor& boundaries, bool, bool right) {
+        return searchsorted(boundaries, operand_from(x, "bucketize"), right);
       },
-      nb::arg("input"), nb::arg("boundaries"), nb::kw_only(), nb::arg("right") = false,
-      "The bucket of each element between ascending boundaries; int32.");
+      nb::arg("input"), nb::arg("boundaries"), nb::kw_only(), nb::arg("out_int32") = false,
+      nb::arg("right") = false,
+      "The bucket of each element between ascending boundaries; int32 always.");
   def_both(
       m, tensor, "bincount",
       [](const Tensor& x, const std::optional<Tensor>& weights, std::int64_t minlength) {
@@ -213,6 +252,10 @@ void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "histc",
       [](const Tensor& x, std::int64_t bins, double low, double high) {
+        if (low > high) {
+          throw ArgumentError("[histc] min " + std::to_string(low) + " exceeds max " +
+                              std::to_string(high) + ". Exchange them");
+        }
         if (low == high && x.numel() > 0) {
           low = min(x).item();
           high = max(x).item();
@@ -253,15 +296,18 @@ void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
       nb::arg("weight") = nb::none(), nb::arg("density") = false,
       "(hist, bin_edges): counts, or sums of weights, between edges that are given or divide the "
       "range equally; the last bin holds its upper edge.");
-  def_both(
-      m, tensor, "isin",
-      [](const Tensor& x, const Tensor& test_elements, bool invert) {
-        const Tensor line = sort(reshape(test_elements, {test_elements.numel()}), 0).values;
-        const Tensor found = ne(searchsorted(line, x, true), searchsorted(line, x, false));
-        return invert ? logical_not(found) : found;
-      },
-      nb::arg("test_elements"), nb::kw_only(), nb::arg("invert") = false,
-      "Whether each element occurs among others.");
+  const auto is_in = [](nb::handle elements, nb::handle among, bool, bool invert) {
+    const Tensor x = operand_from(elements, "isin");
+    const Tensor test_elements = operand_from(among, "isin");
+    const Tensor line = sort(reshape(test_elements, {test_elements.numel()}), 0).values;
+    const Tensor found = ne(searchsorted(line, x, true), searchsorted(line, x, false));
+    return invert ? logical_not(found) : found;
+  };
+  constexpr const char* kIsIn = "Whether each element occurs among others.";
+  m.def("isin", is_in, nb::arg("elements"), nb::arg("test_elements"), nb::kw_only(),
+        nb::arg("assume_unique") = false, nb::arg("invert") = false, kIsIn);
+  tensor.def("isin", is_in, nb::arg("test_elements"), nb::kw_only(),
+             nb::arg("assume_unique") = false, nb::arg("invert") = false, kIsIn);
 }
 
 }  // namespace

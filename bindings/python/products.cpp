@@ -27,7 +27,8 @@ void def_product(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, c
 }
 
 void def_added_product(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, int rank_a,
-                       int rank_b, const char* documentation) {
+                       int rank_b, const char* first, const char* second,
+                       const char* documentation) {
   def_both(
       m, tensor, name,
       [name, rank_a, rank_b](const Tensor& input, const Tensor& a, const Tensor& b, double beta,
@@ -36,8 +37,8 @@ void def_added_product(nb::module_& m, nb::class_<Tensor>& tensor, const char* n
         check_rank(name, b, rank_b);
         return add_product(input, a, b, beta, alpha);
       },
-      nb::arg("mat1"), nb::arg("mat2"), nb::kw_only(), nb::arg("beta") = 1.0,
-      nb::arg("alpha") = 1.0, documentation);
+      nb::arg(first), nb::arg(second), nb::kw_only(), nb::arg("beta") = 1.0, nb::arg("alpha") = 1.0,
+      documentation);
 }
 
 double order_from(nb::handle p) {
@@ -47,14 +48,24 @@ double order_from(nb::handle p) {
   if (name == "fro") return 2;
   if (name == "inf") return std::numeric_limits<double>::infinity();
   if (name == "-inf") return -std::numeric_limits<double>::infinity();
-  throw ArgumentError("[norm] p '" + name + "' is not a number, 'fro', 'inf' or '-inf'");
+  throw ArgumentError("[norm] p '" + name + "' is not a number, 'fro', 'nuc', 'inf' or '-inf'");
+}
+
+/// The letter of an axis that a sublist names by number.
+std::string axis_letter(nb::handle axis) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const std::int64_t number = integer_from("einsum", axis);
+  if (number < 0 || number >= static_cast<std::int64_t>(kLetters.size())) {
+    throw ArgumentError("[einsum] axis " + std::to_string(number) + " is not in [0, 51]");
+  }
+  return std::string(1, kLetters[static_cast<std::size_t>(number)]);
 }
 
 void bind_products_of(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_product(m, tensor, "mm", "mat2", 2, 2, "The product of two matrices.");
   def_product(m, tensor, "bmm", "mat2", 3, 3, "Products of two batches of matrices.");
   def_product(m, tensor, "mv", "vec", 2, 1, "The product of a matrix and a vector.");
-  def_both(m, tensor, "dot", &dot, nb::arg("other"), "The sum of products of two vectors.");
+  def_both(m, tensor, "dot", &dot, nb::arg("tensor"), "The sum of products of two vectors.");
   def_both(m, tensor, "outer", &outer, nb::arg("vec2"), "The products a_i * b_j of two vectors.");
   def_both(
       m, tensor, "vecdot",
@@ -63,9 +74,11 @@ void bind_products_of(nb::module_& m, nb::class_<Tensor>& tensor) {
       },
       nb::arg("other"), nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
       "Sums of products along an axis.");
-  def_added_product(m, tensor, "addmm", 2, 2, "beta * input + alpha * (mat1 @ mat2).");
-  def_added_product(m, tensor, "addmv", 2, 1, "beta * input + alpha * (matrix @ vector).");
-  def_added_product(m, tensor, "baddbmm", 3, 3,
+  def_added_product(m, tensor, "addmm", 2, 2, "mat1", "mat2",
+                    "beta * input + alpha * (mat1 @ mat2).");
+  def_added_product(m, tensor, "addmv", 2, 1, "mat", "vec",
+                    "beta * input + alpha * (matrix @ vector).");
+  def_added_product(m, tensor, "baddbmm", 3, 3, "batch1", "batch2",
                     "beta * input + alpha * (batch1 @ batch2), for batches of matrices.");
   m.def(
       "tensordot",
@@ -97,6 +110,33 @@ void bind_products_of(nb::module_& m, nb::class_<Tensor>& tensor) {
       nb::arg("equation"), nb::arg("operands"),
       "Sums of products in Einstein's notation: einsum('bij,bjk->bik', a, b). Operands are "
       "contracted from left to right.");
+  m.def(
+      "einsum",
+      [](const Tensor& first, const nb::args& rest) {
+        std::vector<Tensor> tensors{first};
+        std::string equation;
+        bool is_named = false;  // whether the last operand's axes were given
+        const auto named = [&equation](nb::handle axes) {
+          for (const nb::handle axis : axes) {
+            equation += axis.ptr() == Py_Ellipsis ? "..." : axis_letter(axis);
+          }
+        };
+        for (const nb::handle each : rest) {
+          if (nb::isinstance<Tensor>(each)) {
+            equation += ",";
+            tensors.push_back(nb::cast<Tensor>(each));
+            is_named = false;
+          } else {
+            if (is_named) equation += "->";
+            named(each);
+            is_named = true;
+          }
+        }
+        return einsum(equation, tensors);
+      },
+      nb::arg("input"), nb::arg("operands"),
+      "The same with a list of numbers for each operand's axes: einsum(a, [0, 1], b, [1, 2], [0, "
+      "2]).");
 }
 
 void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
@@ -104,7 +144,12 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
       m, tensor, "norm",
       [](const Tensor& x, nb::handle p, nb::handle dim, bool keepdim, nb::handle axis,
          bool keepdims) {
-        return norm(x, order_from(p), axes_from("norm", dim, axis), keepdim || keepdims);
+        if (nb::isinstance<nb::str>(p) && nb::cast<std::string>(p) == "nuc") {
+          return nb::cast<Tensor>(
+              nb::module_::import_("vkml.linalg")
+                  .attr("norm")(x, "nuc", dim.is_none() ? axis : dim, keepdim || keepdims));
+        }
+        return norm(x, order_from(p), axes_of("norm", x, dim, axis), keepdim || keepdims);
       },
       nb::arg("p") = 2.0, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
       nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
@@ -113,7 +158,7 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "count_nonzero",
       [](const Tensor& x, nb::handle dim, bool keepdim, nb::handle axis, bool keepdims) {
-        return count_nonzero(x, axes_from("count_nonzero", dim, axis), keepdim || keepdims);
+        return count_nonzero(x, axes_of("count_nonzero", x, dim, axis), keepdim || keepdims);
       },
       nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::arg("axis") = nb::none(),
       nb::arg("keepdims") = false, "How many elements are not 0, as int32.");
@@ -122,11 +167,17 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
         m, tensor, name,
         [name, is_mean](const Tensor& x, nb::handle dim, bool keepdim, nb::handle axis,
                         bool keepdims) {
-          const Extents axes = axes_from(name, dim, axis);
+          const Extents axes = axes_of(name, x, dim, axis);
           const Tensor is_number = logical_not(isnan(x));
-          Tensor total = sum(where(is_number, x, Tensor(0)), axes, keepdim || keepdims);
-          if (!is_mean) return total;
-          return total / to(count_nonzero(is_number, axes, keepdim || keepdims), total.dtype());
+          const Tensor numbers = where(is_number, x, Tensor(0));
+          if (!is_mean) return sum(numbers, axes, keepdim || keepdims);
+          // A sum in half precision overflows where the mean does not.
+          const bool is_half = is_floating(x.dtype()) && size_of(x.dtype()) == 2;
+          const Tensor wide = is_half ? to(numbers, DType::kF32) : numbers;
+          const Tensor total = sum(wide, axes, keepdim || keepdims);
+          const Tensor count = count_nonzero(is_number, axes, keepdim || keepdims);
+          const Tensor result = total / to(count, total.dtype());
+          return is_half ? to(result, x.dtype()) : result;
         },
         nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::arg("axis") = nb::none(),
         nb::arg("keepdims") = false, documentation);
@@ -136,7 +187,7 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "aminmax",
       [](const Tensor& x, nb::handle dim, bool keepdim) {
-        const Extents axes = axes_from("aminmax", dim, nb::none());
+        const Extents axes = axes_of("aminmax", x, dim, nb::none());
         return nb::make_tuple(min(x, axes, keepdim), max(x, axes, keepdim));
       },
       nb::kw_only(), nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
@@ -145,7 +196,7 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
     def_both(
         m, tensor, name,
         [name, root](const Tensor& x, nb::handle dim, double correction, bool keepdim) {
-          const Extents axes = axes_from(name, dim, nb::none());
+          const Extents axes = axes_of(name, x, dim, nb::none());
           const Tensor spread = root ? standard_deviation(x, axes, keepdim, correction)
                                      : var(x, axes, keepdim, correction);
           return nb::make_tuple(spread, mean(x, axes, keepdim));

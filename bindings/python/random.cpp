@@ -101,7 +101,7 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
       [](const Tensor& x, double low, double high) {
         return random::uniform(x.extents(), low, high, x.dtype(), x.device());
       },
-      nb::arg("low") = 0.0, nb::arg("high") = 1.0, "Filled with uniform draws, in place.");
+      nb::arg("from") = 0.0, nb::arg("to") = 1.0, "Filled with uniform draws, in place.");
   def_fill(
       tensor, "normal_",
       [](const Tensor& x, double mean, double deviation) {

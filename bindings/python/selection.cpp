@@ -23,13 +23,13 @@ Tensor index_like(const Tensor& x, const Tensor& index) {
 }
 
 /// A value in the shape of an index.
-Tensor source_from(const Tensor& x, const Tensor& index, nb::handle source) {
+Tensor source_from(const char* op, const Tensor& x, const Tensor& index, nb::handle source) {
   const Extents extents = index.extents();
   if (!nb::isinstance<Tensor>(source)) {
     return full(extents, nb::cast<double>(nb::float_(source)), x.dtype(), x.device());
   }
   // As in PyTorch a source may be larger than the index.
-  Tensor part = nb::cast<Tensor>(source);
+  Tensor part = of_same_dtype(op, x, nb::cast<const Tensor&>(source));
   for (int axis = 0; axis < part.rank() && axis < index.rank(); ++axis) {
     if (part.shape()[axis] > index.shape()[axis]) part = slice(part, axis, 0, index.shape()[axis]);
   }
@@ -53,7 +53,7 @@ Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const
                    const std::string& reduce, bool include_self) {
   constexpr std::string_view kName = "scatter_reduce";
   const ScatterKind kind = kind_from(reduce);
-  const Tensor part = source_from(x, index, nb::cast(source));
+  const Tensor part = source_from("scatter_reduce", x, index, nb::cast(source));
   Tensor base = x;
   const Tensor none = zeros(x.extents(), DType::kI32, x.device());
   const Extents extents = index.extents();
@@ -90,53 +90,22 @@ Tensor spread_index(const char* op, const Tensor& index, std::int64_t dim, const
   return broadcast_to(reshape(index, column), source.extents());
 }
 
-template <typename... Arguments, typename Function, typename... Extra>
-void def_inplace_of(nb::class_<Tensor>& tensor, const char* name, Function function,
-                    const Extra&... extra) {
-  tensor.def(
-      name,
-      [function](nb::object self, Arguments... arguments) {
-        Tensor& x = nb::cast<Tensor&>(self);
-        x.update_(function(x, arguments...));
-        return self;
-      },
-      extra...);
-}
-
-template <typename Function, typename Return, typename... Arguments, typename... Extra>
-void def_inplace_as(nb::class_<Tensor>& tensor, const char* name, const Function& function,
-                    Return (Function::*)(const Tensor&, Arguments...) const,
-                    const Extra&... extra) {
-  def_inplace_of<Arguments...>(tensor, name, function, extra...);
-}
-
-template <typename Function, typename... Extra>
-void def_inplace(nb::class_<Tensor>& tensor, const char* name, const Function& function,
-                 const Extra&... extra) {
-  def_inplace_as(tensor, name, function, &Function::operator(), extra...);
-}
-
-/// Defines name(...), its method, and name_(...), which changes the tensor in place.
-template <typename Function, typename... Extra>
-void def_with_inplace(nb::module_& m, nb::class_<Tensor>& tensor, const char* name,
-                      const char* inplace_name, Function function, const Extra&... extra) {
-  def_both(m, tensor, name, function, extra...);
-  def_inplace(tensor, inplace_name, function, extra...);
-}
-
 void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
-  def_with_inplace(
-      m, tensor, "scatter", "scatter_",
-      [](const Tensor& x, std::int64_t dim, const Tensor& index, nb::handle source,
-         nb::handle reduce) {
-        const Tensor part = source_from(x, index, source);
-        if (reduce.is_none()) return scatter(x, dim, index, part, ScatterKind::kReplace);
-        return scatter(x, dim, index, part, kind_from(nb::cast<std::string>(reduce)));
-      },
-      nb::arg("dim"), nb::arg("index"), nb::arg("src"), nb::kw_only(),
-      nb::arg("reduce") = nb::none(),
-      "x with source elements, or one number, written at their index along an axis; of equal "
-      "indices the last stays. With reduce 'add' or 'multiply' they are combined with x.");
+  // A number has a name of its own in PyTorch.
+  for (const char* source_name : {"src", "value"}) {
+    def_with_inplace(
+        m, tensor, "scatter", "scatter_",
+        [](const Tensor& x, std::int64_t dim, const Tensor& index, nb::handle source,
+           nb::handle reduce) {
+          const Tensor part = source_from("scatter", x, index, source);
+          if (reduce.is_none()) return scatter(x, dim, index, part, ScatterKind::kReplace);
+          return scatter(x, dim, index, part, kind_from(nb::cast<std::string>(reduce)));
+        },
+        nb::arg("dim"), nb::arg("index"), nb::arg(source_name), nb::kw_only(),
+        nb::arg("reduce") = nb::none(),
+        "x with source elements, or one number, written at their index along an axis; of equal "
+        "indices the last stays. With reduce 'add' or 'multiply' they are combined with x.");
+  }
   def_with_inplace(
       m, tensor, "scatter_reduce", "scatter_reduce_",
       [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
@@ -149,13 +118,14 @@ void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_inplace(
       tensor, "scatter_add_",
       [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
-        return scatter_add(x, dim, index, source_from(x, index, nb::cast(source)));
+        return scatter_add(x, dim, index, source_from("scatter_add", x, index, nb::cast(source)));
       },
       nb::arg("dim"), nb::arg("index"), nb::arg("src"), "scatter_add in place.");
   def_with_inplace(
       m, tensor, "index_add", "index_add_",
       [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
          double alpha) {
+        of_same_dtype("index_add", x, source);
         const Tensor scaled = alpha == 1 ? source : source * Tensor(alpha);
         return scatter(x, dim, spread_index("index_add", index, dim, source), scaled,
                        ScatterKind::kAdd, "index_add");
@@ -165,6 +135,7 @@ void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_with_inplace(
       m, tensor, "index_copy", "index_copy_",
       [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
+        of_same_dtype("index_copy", x, source);
         return scatter(x, dim, spread_index("index_copy", index, dim, source), source,
                        ScatterKind::kReplace, "index_copy");
       },
@@ -242,8 +213,9 @@ void bind_index(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_with_inplace(
       m, tensor, "index_put", "index_put_",
       [](const Tensor& x, nb::handle indices, nb::handle values, bool accumulate) {
-        return index_put(x, indices_from(indices, x), operand_from(values, "index_put"),
-                         accumulate);
+        const Tensor written = operand_from(values, "index_put");
+        if (nb::isinstance<Tensor>(values)) of_same_dtype("index_put", x, written);
+        return index_put(x, indices_from(indices, x), written, accumulate);
       },
       nb::arg("indices"), nb::arg("values"), nb::arg("accumulate") = false,
       "x with values written at one index for each leading axis (None takes all); of repeated "

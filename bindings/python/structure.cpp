@@ -18,7 +18,7 @@ void def_reduction(nb::module_& m, nb::class_<Tensor>& tensor, const char* name,
       [reduce, name](const Tensor& x, nb::handle dim, bool keepdim, nb::handle axis, bool keepdims,
                      nb::handle dtype) {
         const Tensor source = dtype.is_none() ? x : to(x, dtype_from(dtype));
-        return reduce(source, axes_from(name, dim, axis), keepdim || keepdims);
+        return reduce(source, axes_of(name, x, dim, axis), keepdim || keepdims);
       },
       nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::arg("axis") = nb::none(),
       nb::arg("keepdims") = false, nb::arg("dtype") = nb::none(), documentation);
@@ -26,7 +26,11 @@ void def_reduction(nb::module_& m, nb::class_<Tensor>& tensor, const char* name,
 
 /// With PyTorch's `dim` a pair (values, indices); with NumPy's `axis`, or over everything, values.
 void def_extreme(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Reduce reduce,
-                 Reduce arg_reduce, const char* documentation) {
+                 Reduce arg_reduce, Tensor (*pairwise)(const Tensor&, const Tensor&),
+                 const char* documentation) {
+  // Before the reduction, which takes any object for `dim`.
+  def_both(m, tensor, name, pairwise, nb::arg("other"),
+           "The larger or smaller of two tensors' elements: maximum or minimum.");
   const nb::object pair =
       nb::module_::import_("collections")
           .attr("namedtuple")(std::string(name) + "_result", nb::make_tuple("values", "indices"));
@@ -35,9 +39,9 @@ void def_extreme(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, R
       [reduce, arg_reduce, name, pair](const Tensor& x, nb::handle dim, bool keepdim,
                                        nb::handle axis, bool keepdims) -> nb::object {
         if (dim.is_none())
-          return nb::cast(reduce(x, axes_from(name, dim, axis), keepdim || keepdims));
-        const Extents axes = axes_from(name, dim, axis);
-        if (axes.size() != 1) {
+          return nb::cast(reduce(x, axes_of(name, x, dim, axis), keepdim || keepdims));
+        const Extents axes = axes_of(name, x, dim, axis);
+        if (axes_from(name, dim, axis).size() != 1) {
           throw ArgumentError(std::string("[") + name + "] with dim gives indices too, along one " +
                               "axis. For several use a" + name + "(dim=" + to_string(axes) + ")");
         }
@@ -62,16 +66,16 @@ void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
                 "The first index of the smallest (of a NaN, if any).");
   def_reduction(m, tensor, "logsumexp", &logsumexp, "log(sum(exp(x))), without overflow.");
   def_extreme(
-      m, tensor, "max", &max, &argmax,
+      m, tensor, "max", &max, &argmax, &maximum,
       "The largest. With dim a pair (values, indices); with axis, or without, values alone.");
   def_extreme(
-      m, tensor, "min", &min, &argmin,
+      m, tensor, "min", &min, &argmin, &minimum,
       "The smallest. With dim a pair (values, indices); with axis, or without, values alone.");
   const auto spread = [](bool root) {
     return [root](const Tensor& x, nb::handle dim, double correction, bool keepdim, nb::handle axis,
                   bool keepdims, nb::handle unbiased) {
       const double degrees = unbiased.is_none() ? correction : (nb::cast<bool>(unbiased) ? 1 : 0);
-      const Extents axes = axes_from(root ? "std" : "var", dim, axis);
+      const Extents axes = axes_of(root ? "std" : "var", x, dim, axis);
       return root ? standard_deviation(x, axes, keepdim || keepdims, degrees)
                   : var(x, axes, keepdim || keepdims, degrees);
     };
@@ -92,14 +96,16 @@ void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "softmax",
       [along](const Tensor& x, nb::handle dim, nb::handle axis) {
-        return softmax(x, along("softmax", dim, axis));
+        const std::int64_t given = along("softmax", dim, axis);
+        return on_axes(x, [given](const Tensor& line) { return softmax(line, given); });
       },
       nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
       "exp(x) / sum(exp(x)) along an axis.");
   def_both(
       m, tensor, "log_softmax",
       [along](const Tensor& x, nb::handle dim, nb::handle axis) {
-        return log_softmax(x, along("log_softmax", dim, axis));
+        const std::int64_t given = along("log_softmax", dim, axis);
+        return on_axes(x, [given](const Tensor& line) { return log_softmax(line, given); });
       },
       nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
       "log(softmax(x)), without overflow.");
@@ -149,6 +155,7 @@ void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
       [](const Tensor& x, nb::handle dim, nb::handle axis) {
         Extents axes = axes_from("squeeze", dim, axis);
         if (axes.empty()) return squeeze(x);
+        if (x.rank() == 0) axes = axes_of("squeeze", x, dim, axis);
         for (std::int64_t& a : axes) a = normalize_axis("squeeze", a, x.rank());
         std::sort(axes.begin(), axes.end(), std::greater<>());
         Tensor result = x;
@@ -202,11 +209,34 @@ PadMode pad_mode_from(const std::string& name) {
                       "' is not 'constant', 'reflect', 'replicate' or 'circular'");
 }
 
+/// As in PyTorch, negative amounts cut off what is there: before an axis goes round in circles, and
+/// after it was reflected or its ends repeated.
+Tensor padded_or_cropped(const Tensor& x, std::vector<std::array<std::int64_t, 2>> amounts,
+                         PadMode mode) {
+  std::vector<std::array<std::int64_t, 2>> cropped(amounts.size());
+  bool crops = false;
+  for (std::size_t axis = 0; axis < amounts.size(); ++axis) {
+    for (std::size_t side = 0; side < 2; ++side) {
+      cropped[axis][side] = std::min<std::int64_t>(amounts[axis][side], 0);
+      amounts[axis][side] = std::max<std::int64_t>(amounts[axis][side], 0);
+      crops = crops || cropped[axis][side] < 0;
+    }
+  }
+  if (!crops) return pad_from_inside(x, amounts, mode);
+  if (mode == PadMode::kCircular) return pad_from_inside(pad(x, cropped, 0), amounts, mode);
+  return pad(pad_from_inside(x, amounts, mode), cropped, 0);
+}
+
 void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
   for (const char* name : {"cat", "concat"}) {
     m.def(
         name,
-        [](const std::vector<Tensor>& tensors, std::int64_t dim, nb::handle axis) {
+        [](std::vector<Tensor> tensors, std::int64_t dim, nb::handle axis) {
+          // Vectors of no elements have always joined anything in PyTorch: a list begins with one.
+          const auto is_nothing = [](const Tensor& t) { return t.rank() == 1 && t.numel() == 0; };
+          const bool has_others = std::any_of(tensors.begin(), tensors.end(),
+                                              [](const Tensor& t) { return t.rank() > 1; });
+          if (has_others) std::erase_if(tensors, is_nothing);
           return concat(tensors, axis.is_none() ? dim : nb::cast<std::int64_t>(axis));
         },
         nb::arg("tensors"), nb::arg("dim") = 0, nb::arg("axis") = nb::none(),
@@ -224,6 +254,10 @@ void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
       [](const Tensor& x, nb::handle sizes, std::int64_t dim) {
         nb::list parts;
         if (!nb::isinstance<nb::sequence>(sizes)) {
+          // Nothing divides into parts of nothing.
+          if (x.rank() > 0 && x.size(dim) == 0 && nb::cast<std::int64_t>(sizes) == 0) {
+            return nb::make_tuple(x);
+          }
           for (const Tensor& part : split(x, nb::cast<std::int64_t>(sizes), dim))
             parts.append(part);
           return nb::tuple(parts);
@@ -269,7 +303,7 @@ void bind_assembly(nb::module_& m, nb::class_<Tensor>& tensor) {
           amounts[amounts.size() - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
         }
         if (mode == "constant") return pad(x, amounts, value);
-        return pad_from_inside(x, amounts, pad_mode_from(mode));
+        return padded_or_cropped(x, amounts, pad_mode_from(mode));
       },
       nb::arg("input"), nb::arg("pad"), nb::arg("mode") = "constant", nb::arg("value") = 0.0,
       "Padding, last axis first: (left, right, top, bottom, ...), with a number or, by mode "
@@ -280,20 +314,25 @@ void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "gather",
       [](const Tensor& x, std::int64_t dim, nb::handle index) {
-        return gather(x, dim, indices_from(index, "gather", x.device()));
+        const Tensor places = indices_from(index, "gather", x.device());
+        if (x.rank() > 0) return gather(x, dim, places);
+        // Of the one element, as many as the index has.
+        return reshape(gather(reshape(x, {1}), dim, reshape(places, {-1})), places.extents());
       },
       nb::arg("dim"), nb::arg("index"), "out[..., i, ...] = x[..., index[..., i, ...], ...].");
   def_both(
       m, tensor, "scatter_add",
       [](const Tensor& x, std::int64_t dim, nb::handle index, const Tensor& source) {
-        return scatter_add(x, dim, indices_from(index, "scatter_add", x.device()), source);
+        return scatter_add(x, dim, indices_from(index, "scatter_add", x.device()),
+                           of_same_dtype("scatter_add", x, source));
       },
       nb::arg("dim"), nb::arg("index"), nb::arg("src"),
       "x plus every element of src at its index; equal indices add.");
   def_both(
       m, tensor, "index_select",
       [](const Tensor& x, std::int64_t dim, nb::handle index) {
-        return index_select(x, dim, indices_from(index, "index_select", x.device()));
+        const Tensor places = indices_from(index, "index_select", x.device());
+        return on_axes(x, [&](const Tensor& line) { return index_select(line, dim, places); });
       },
       nb::arg("dim"), nb::arg("index"), "Slices at the indices along an axis.");
   m.def(

@@ -178,7 +178,7 @@ void bind_tensor(nb::module_& m) {
           "old one. Shape, dtype and device must match; this tensor must be contiguous.")
       .def(
           "copy_",
-          [](nb::object self, nb::handle value) {
+          [](nb::object self, nb::handle value, bool) {
             const Tensor given = operand_from(value, "copy_");
             {
               const nb::gil_scoped_release release;
@@ -186,7 +186,7 @@ void bind_tensor(nb::module_& m) {
             }
             return self;
           },
-          nb::arg("value"),
+          nb::arg("src"), nb::arg("non_blocking") = false,
           "assign_ with conversion of dtype and device, broadcasting, and views of any strides.")
       .def_prop_rw(
           "data", [](const Tensor& t) { return t.detach(); },
@@ -218,7 +218,7 @@ void bind_tensor(nb::module_& m) {
           },
           nb::arg("gradient").none(), "The collected gradient, or None.")
       .def(
-          "backward",
+          "_backward",
           [](const Tensor& t, const std::optional<Tensor>& gradient, bool retain_graph,
              bool create_graph) {
             const nb::gil_scoped_release release;
@@ -250,7 +250,7 @@ void bind_tensor(nb::module_& m) {
       },
       nb::arg("tensors"), "Computes several tensors, those of each device as one graph.");
   m.def(
-      "grad",
+      "_grad",
       [](const Tensor& outputs, nb::handle inputs, const std::optional<Tensor>& grad_outputs,
          bool retain_graph, bool create_graph) {
         std::vector<Tensor> wanted;

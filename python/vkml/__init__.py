@@ -22,9 +22,11 @@ from vkml.errors import MissingAttributeError as MissingAttributeError
 from vkml.errors import NamingError as NamingError
 from vkml.errors import WorkerError as WorkerError
 from vkml.grad_mode import enable_grad as enable_grad
+from vkml.grad_mode import inference_mode as inference_mode
 from vkml.grad_mode import is_grad_enabled as is_grad_enabled
 from vkml.grad_mode import no_grad as no_grad
 from vkml.grad_mode import set_grad_enabled as set_grad_enabled  # type: ignore[assignment]
+from vkml.gradients import grad as grad
 from vkml.methods import TensorMethods as _TensorMethods  # noqa: F401 (gives tensors methods)
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkml
@@ -154,21 +155,37 @@ def t(input: Tensor) -> Tensor:
     return input.T if input.ndim == 2 else input
 
 
-def atleast_1d(input: Tensor) -> Tensor:
-    """A number as a vector of one element; anything else as it is."""
-    return input.reshape(1) if input.ndim == 0 else input
+def _of_each(function: Callable[[Tensor], Tensor], tensors: tuple[Any, ...]) -> Any:
+    """The function of one tensor, or a tuple of those of several, which may be one list."""
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return function(tensors[0])
+    listed = tensors[0] if len(tensors) == 1 else tensors
+    return tuple(function(each) for each in listed)
 
 
-def atleast_2d(input: Tensor) -> Tensor:
-    """A number or vector as a matrix of one row; anything else as it is."""
-    return input.reshape(1, -1) if input.ndim < 2 else input
+def _matrix(input: Tensor) -> Tensor:
+    return input.reshape(1, input.numel()) if input.ndim < 2 else input
 
 
-def atleast_3d(input: Tensor) -> Tensor:
-    """A tensor with axes of extent 1 added up to three: a matrix gets one behind."""
-    if input.ndim >= 3:
-        return input
-    return input.reshape(1, -1, 1) if input.ndim < 2 else input.unsqueeze(-1)
+def atleast_1d(*tensors: Any) -> Any:
+    """A number as a vector of one element; anything else as it is. Of several a tuple."""
+    return _of_each(lambda x: x.reshape(1) if x.ndim == 0 else x, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """A number or vector as a matrix of one row; anything else as it is. Of several a tuple."""
+    return _of_each(_matrix, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Axes of extent 1 added up to three: a matrix gets one behind. Of several a tuple."""
+
+    def cube(x: Tensor) -> Tensor:
+        if x.ndim >= 3:
+            return x
+        return x.reshape(1, x.numel(), 1) if x.ndim < 2 else x.unsqueeze(-1)
+
+    return _of_each(cube, tensors)
 
 
 def adjoint(input: Tensor) -> Tensor:
@@ -223,7 +240,7 @@ def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> Any:
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along the diagonal of one, zeros elsewhere; numbers and vectors are one row."""
-    matrices = [atleast_2d(x) for x in tensors]
+    matrices = [_matrix(x) for x in tensors]
     width = sum(x.shape[1] for x in matrices)
     rows, left = [], 0
     for x in matrices:
@@ -321,6 +338,10 @@ def index_reduce(
         reduce: `prod`, `mean`, `amax` or `amin`.
         include_self: Whether what `input` holds counts.
     """
+    if source.dtype != input.dtype:
+        raise vkml.DTypeError(
+            f"[index_reduce] the tensor is {input.dtype}, the source {source.dtype}. Convert it."
+        )
     axis = dim % input.ndim
     shape = [1] * input.ndim
     shape[axis] = index.shape[0]
@@ -371,7 +392,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     rank = max(input.ndim, other.ndim)
     if rank > 2:
         raise vkml.ShapeError(f"[kron] shapes {input.shape} and {other.shape} exceed rank 2")
-    a, b = atleast_2d(input), atleast_2d(other)
+    a, b = _matrix(input), _matrix(other)
     blocks = a.reshape(a.shape[0], 1, a.shape[1], 1) * b.reshape(1, b.shape[0], 1, b.shape[1])
     result = blocks.reshape(a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
     return result if rank == 2 else result.reshape(-1) if rank == 1 else result.reshape(())
@@ -417,23 +438,56 @@ def vander(x: Tensor, N: int | None = None, increasing: builtins.bool = False) -
 # Statistics and integrals.
 
 
-def cov(input: Tensor, *, correction: int = 1) -> Tensor:
-    """Covariances of variables in rows of (variables, observations), or of one vector."""
-    rows = atleast_2d(input)
-    centred = rows - rows.mean(1, keepdim=True)
-    result: Tensor = centred @ centred.T / (rows.shape[1] - correction)
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Covariances of variables in rows of (variables, observations), or of one vector.
+
+    Args:
+        input: The observations.
+        correction: What is taken away from their number before it divides.
+        fweights: How often each was made: integers.
+        aweights: How much each counts.
+    """
+    rows = _matrix(input)
+    weights = vkml.ones(rows.shape[1], dtype=rows.dtype, device=rows.device)
+    for given in (fweights, aweights):
+        weights = weights if given is None else weights * given.to(rows.dtype)
+    total = weights.sum()
+    if fweights is None and aweights is None:
+        degrees: Any = rows.shape[1] - correction
+        centred = rows - rows.mean(1, keepdim=True)
+        weighted = centred
+    else:
+        share = correction if aweights is None else correction * (weights * aweights).sum() / total
+        degrees = total - share
+        centred = rows - (rows * weights).sum(1, keepdim=True) / total
+        weighted = centred * weights
+    if rows.shape[1] == 0:
+        shape = (rows.shape[0],) * 2 if input.ndim == 2 else ()
+        return vkml.full(shape, math.nan, dtype=rows.dtype, device=rows.device)
+    # Without degrees of freedom it is undefined, or infinite: never of the other sign.
+    if isinstance(degrees, int):
+        degrees = vkml.scalar_tensor(degrees, dtype=rows.dtype, device=rows.device)
+    result: Tensor = (weighted @ centred.T) / degrees.clamp(min=0)
     return result if input.ndim == 2 else result.reshape(())
 
 
 def corrcoef(input: Tensor) -> Tensor:
     """Correlations of variables in rows of (variables, observations)."""
-    covariance = atleast_2d(cov(input))
+    covariance = _matrix(cov(input))
     spread = vkml.diagonal(covariance).sqrt()
     result = covariance / vkml.outer(spread, spread)
     return result if input.ndim == 2 else result.reshape(())
 
 
 def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
+    if y.shape[dim] == 0:
+        return vkml.zeros_like(y)
     heights = vkml.narrow(y, dim, 1, y.shape[dim] - 1) + vkml.narrow(y, dim, 0, y.shape[dim] - 1)
     if x is None:
         return heights * (dx * 0.5)

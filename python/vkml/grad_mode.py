@@ -51,6 +51,17 @@ class no_grad(_GradMode):  # noqa: N801 (PyTorch's name)
         super().__init__(False)
 
 
+class inference_mode(_GradMode):  # noqa: N801 (PyTorch's name)
+    """`no_grad` by PyTorch's other name: tensors made inside are ordinary ones here.
+
+    Args:
+        mode: False leaves the flag as `enable_grad` does.
+    """
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__(not mode)
+
+
 class enable_grad(_GradMode):  # noqa: N801 (PyTorch's name)
     """Inside, operators record gradients again, also within `no_grad`."""
 

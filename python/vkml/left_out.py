@@ -118,7 +118,8 @@ FUNCTIONS: dict[str, str] = {
         *("is_warn_always_enabled", "set_warn_always"),
     ),
     **_because(
-        "no_grad is what inference needs; anomaly mode is `vkml.autograd.detect_anomaly`",
+        "tensors made in inference_mode are ordinary ones; anomaly mode is "
+        "`vkml.autograd.detect_anomaly`",
         *("is_inference*", "set_anomaly_enabled"),
     ),
     **_because(
@@ -244,8 +245,8 @@ METHODS: dict[str, str] = {
         "a recorded operation is at `grad_fn_index` of the record that was asked for", "grad_fn"
     ),
     **_because(
-        "register_hook sees every gradient, and `autograd.grad` gives that of any tensor",
-        *("register_post_accumulate_grad_hook", "retain_grad", "retains_grad"),
+        "register_hook sees every gradient, and an optimiser's hooks every step",
+        "register_post_accumulate_grad_hook",
     ),
 }
 """Methods and attributes of tensors."""
@@ -281,7 +282,6 @@ FUNC: dict[str, str] = {
 """Functions of `torch.func`."""
 
 DATA: dict[str, str] = {
-    "default_convert": "collating makes tensors of arrays and numbers",
     **_because(
         "pipes of data are a library of their own, which PyTorch has stopped developing",
         *("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation"),

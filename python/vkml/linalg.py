@@ -80,17 +80,22 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def solve(A: Tensor, B: Tensor) -> Tensor:
-    """X of `A @ X = B`, by LU factorisation with partial pivoting.
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """X of `A @ X = B`, or of `X @ A = B` without `left`, by LU factorisation with pivoting.
 
     Args:
         A: Shape (..., n, n).
-        B: Shape (..., n, k), or (n,); batches broadcast.
+        B: Shape (..., n, k), or (..., k, n) without `left`; or a vector (n,). Batches broadcast.
+        left: On which side of X the matrix stands.
 
     Raises:
         ArgumentError: For a singular matrix.
     """
-    return _vkml._linalg_solve(A, B)
+    if left:
+        return _vkml._linalg_solve(A, B)
+    if B.ndim == 1:
+        return _vkml._linalg_solve(A.mT, B)
+    return _vkml._linalg_solve(A.mT, B.mT).mT
 
 
 def solve_triangular(
@@ -168,27 +173,31 @@ def _completed(columns: Tensor) -> Tensor:
     return vkml.cat([columns, _vkml._linalg_complement(columns)], -1)
 
 
-def eigh(A: Tensor) -> EighResult:
+def eigh(A: Tensor, UPLO: str = "L") -> EighResult:
     """Eigenvalues and eigenvectors of symmetric matrices (..., n, n), by Jacobi's rotations.
 
-    Reads the lower triangle. Gradients of the vectors need distinct values.
+    Args:
+        A: The matrices. Gradients of the vectors need distinct values.
+        UPLO: The triangle that is read: `L` for the lower one, `U` for the upper one.
     """
-    return EighResult(*_vkml._linalg_eigh(A))
+    if UPLO not in ("L", "U", "l", "u"):
+        raise vkml.ArgumentError(f"[eigh] UPLO is {UPLO!r}. Pass 'L' or 'U'.")
+    return EighResult(*_vkml._linalg_eigh(A if UPLO in ("L", "l") else A.mT))
 
 
-def eigvalsh(A: Tensor) -> Tensor:
-    """The eigenvalues of symmetric matrices (..., n, n), ascending."""
-    return eigh(A).eigenvalues
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of symmetric matrices (..., n, n), ascending; arguments as `eigh`."""
+    return eigh(A, UPLO).eigenvalues
 
 
-def svd(A: Tensor, full_matrices: bool = False) -> SVDResult:
+def svd(A: Tensor, full_matrices: bool = True) -> SVDResult:
     """`A = U @ diag(S) @ Vh` by one-sided Jacobi rotations.
 
     Args:
         A: Shape (..., m, n).
         full_matrices: Whether U has shape (..., m, m) and Vh (..., n, n) instead of (..., m, k) and
             (..., k, n), k = min(m, n). Any columns complete them, so that the larger of both has no
-            gradient then.
+            gradient then: pass False to differentiate it.
     """
     left, values, right = _vkml._linalg_svd(A)
     if full_matrices and A.shape[-2] > A.shape[-1]:
@@ -200,7 +209,7 @@ def svd(A: Tensor, full_matrices: bool = False) -> SVDResult:
 
 def svdvals(A: Tensor) -> Tensor:
     """The singular values of (..., m, n), descending."""
-    return svd(A).S
+    return svd(A, full_matrices=False).S
 
 
 def default_tolerance(A: Tensor) -> float:
@@ -208,13 +217,40 @@ def default_tolerance(A: Tensor) -> float:
     return float(max(A.shape[-2:]) * vkml.finfo(A.dtype).eps)
 
 
-def matrix_rank(A: Tensor, *, rtol: float | Tensor | None = None) -> Tensor:
-    """How many singular values of (..., m, n) exceed `rtol` times the largest; see `pinv`."""
-    values = svdvals(A)
-    share = default_tolerance(A) if rtol is None else rtol
-    if isinstance(share, Tensor):
-        share = share.unsqueeze(-1)
-    return (values > share * values.amax(-1, keepdim=True)).sum(-1).to(vkml.int64)
+def _limit(
+    A: Tensor, values: Tensor, atol: float | Tensor | None, rtol: float | Tensor | None
+) -> Tensor:
+    """The magnitude up to which a value is rounding: the larger of `atol` and a share."""
+
+    def column(tolerance: float | Tensor) -> float | Tensor:
+        return tolerance.unsqueeze(-1) if isinstance(tolerance, Tensor) else tolerance
+
+    # As in PyTorch an absolute tolerance alone stands for itself.
+    default = default_tolerance(A) if atol is None else 0.0
+    largest = values.abs().amax(-1, keepdim=True)
+    return vkml.maximum(largest * column(default if rtol is None else rtol), column(atol or 0.0))
+
+
+def matrix_rank(
+    A: Tensor,
+    tol: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+) -> Tensor:
+    """How many singular values of (..., m, n) exceed a limit.
+
+    Args:
+        A: The matrices.
+        tol: NumPy's name of `atol`.
+        hermitian: Whether they are symmetric, so that eigenvalues will do.
+        atol: The limit itself.
+        rtol: The limit as a share of the largest value; as in `pinv` if None.
+    """
+    values = eigvalsh(A).abs() if hermitian else svdvals(A)
+    limit = _limit(A, values, tol if atol is None else atol, rtol)
+    return (values > limit).sum(-1).to(vkml.int64)
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
@@ -232,18 +268,31 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     return vkml.vander(x, N, increasing=True)
 
 
-def pinv(A: Tensor, rtol: float | Tensor | None = None) -> Tensor:
-    """The pseudo-inverse of (..., m, n): singular values up to `rtol` of the largest count as 0.
+def pinv(
+    A: Tensor,
+    rcond: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+) -> Tensor:
+    """The pseudo-inverse of (..., m, n): singular values up to a limit count as 0.
 
     Args:
         A: The matrices.
-        rtol: `default_tolerance(A)` if None; a tensor has one number for each matrix.
+        rcond: NumPy's name of `rtol`.
+        hermitian: Whether they are symmetric, so that eigenvalues will do.
+        atol: The limit itself; a tensor has one number for each matrix.
+        rtol: The limit as a share of the largest value: `default_tolerance(A)` if None, 0 beside
+            `atol`.
     """
-    left, values, right = svd(A)
-    share = default_tolerance(A) if rtol is None else rtol
-    if isinstance(share, Tensor):
-        share = share.unsqueeze(-1)
-    counts = values > share * values.amax(-1, keepdim=True)
+    share = rcond if rtol is None else rtol
+    if hermitian:
+        values, vectors = eigh(A)
+        left, right = vectors, vectors.mT
+    else:
+        left, values, right = svd(A, full_matrices=False)
+    counts = values.abs() > _limit(A, values, atol, share)
     inverse = vkml.where(counts, 1.0 / vkml.where(counts, values, 1.0), 0.0)
     return right.mT @ (inverse.unsqueeze(-1) * left.mT)
 
@@ -274,6 +323,10 @@ def vector_norm(
     keepdim: bool = False,
 ) -> Tensor:
     """The `ord`-norm over axes, or over everything; on every device."""
+    if ord < 0 and x.numel() == 0:
+        raise vkml.ShapeError(
+            f"[vector_norm] of no elements: shape {tuple(x.shape)}, ord {ord}. Pass ord >= 0."
+        )
     return vkml.norm(x, ord, dim, keepdim)
 
 
@@ -292,6 +345,8 @@ def matrix_norm(A: Tensor, ord: str | float = "fro", keepdim: bool = False) -> T
     if ord in (1, -1, float("inf"), -float("inf")):
         axis = -2 if abs(float(ord)) == 1 else -1
         sums = A.abs().sum(axis, keepdim=True)
+        if sums.numel() == 0 and float(ord) > 0:
+            sums = sums.sum(axes, keepdim=True)  # no sums, whose largest is 0
         result = sums.amax(axes, keepdim=True) if float(ord) > 0 else sums.amin(axes, keepdim=True)
     elif ord in (2, -2, "nuc"):
         values = svdvals(A)

@@ -76,6 +76,25 @@ class TensorMethods(Tensor):
         """Whether two tensors have one shape."""
         return vkml.is_same_size(self, other)
 
+    # Gradients.
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: typing.Any = None,
+    ) -> None:
+        """Adds the gradient with respect to every leaf below to that leaf's grad.
+
+        See `vkml.autograd.backward`.
+        """
+        if inputs is None:
+            keep = create_graph if retain_graph is None else retain_graph
+            self._backward(gradient, keep, create_graph)
+        else:
+            vkml.autograd.backward(self, gradient, retain_graph, create_graph, inputs)
+
     # New tensors, of this one's dtype and device.
 
     def new_tensor(self, data: typing.Any, *, dtype: typing.Any = None) -> Tensor:
@@ -254,9 +273,15 @@ class TensorMethods(Tensor):
         """See `vkml.renorm`."""
         return vkml.renorm(self, p, dim, maxnorm)
 
-    def cov(self, *, correction: int = 1) -> Tensor:
+    def cov(
+        self,
+        *,
+        correction: int = 1,
+        fweights: Tensor | None = None,
+        aweights: Tensor | None = None,
+    ) -> Tensor:
         """See `vkml.cov`."""
-        return vkml.cov(self, correction=correction)
+        return vkml.cov(self, correction=correction, fweights=fweights, aweights=aweights)
 
     def corrcoef(self) -> Tensor:
         """See `vkml.corrcoef`."""
@@ -281,9 +306,16 @@ class TensorMethods(Tensor):
         """See `vkml.nanquantile`."""
         return vkml.nanquantile(self, q, dim, keepdim, interpolation=interpolation)
 
-    def histogram(self, bins: typing.Any, *, range: typing.Any = None) -> typing.Any:
+    def histogram(
+        self,
+        bins: typing.Any,
+        *,
+        range: typing.Any = None,
+        weight: Tensor | None = None,
+        density: bool = False,
+    ) -> typing.Any:
         """See `vkml.histogram`."""
-        return vkml.histogram(self, bins, range=range)
+        return vkml.histogram(self, bins, range=range, weight=weight, density=density)
 
     def multinomial(self, num_samples: int, replacement: bool = False) -> Tensor:
         """See `vkml.multinomial`."""

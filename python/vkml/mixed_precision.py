@@ -1,7 +1,8 @@
 """`autocast`: which dtype operators take their operands in.
 
 The native module keeps the mode, one for each thread, and applies it to the operators it has;
-`in_float32` applies it to those written in Python.
+`in_float32` applies it to those written in Python. `through_float32` is for those that square or
+add up, which overflows in half precision whether the mode is on or not.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from vkml import Tensor
     from vkml import dtype as DType
 
 Parameters = ParamSpec("Parameters")
@@ -100,15 +102,41 @@ class autocast(ContextDecorator):  # noqa: N801 (PyTorch's name)
 def in_float32(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """A function that takes tensors of half precision as float32 where `autocast` is on."""
 
-    def precise(value: Any) -> Any:
-        is_half = isinstance(value, _vkml.Tensor) and value.dtype in _HALF
-        return value.to(_vkml.float32) if is_half else value
-
     @functools.wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if _vkml._autocast_dtype() == _vkml.float32:
             return function(*args, **kwargs)
-        wide: dict[str, Any] = {name: precise(value) for name, value in kwargs.items()}
-        return function(*(precise(value) for value in args), **wide)
+        wide: dict[str, Any] = {name: _precise(value) for name, value in kwargs.items()}
+        return function(*(_precise(value) for value in args), **wide)
 
     return call
+
+
+def through_float32(function: Callable[Parameters, Tensor]) -> Callable[Parameters, Tensor]:
+    """A function whose sums and squares of half precision are float32's.
+
+    Its result has the dtype of its operands, or is float32 where `autocast` is on.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Tensor:
+        given: list[Any] = [*args, *kwargs.values()]
+        if not any(_is_half(value) for value in given):
+            return function(*args, **kwargs)
+        wide: dict[str, Any] = {name: _precise(value) for name, value in kwargs.items()}
+        result = function(*(_precise(value) for value in args), **wide)
+        tensors = [value for value in given if isinstance(value, _vkml.Tensor)]
+        if is_autocast_enabled() or not all(_is_half(value) for value in tensors):
+            return result
+        dtype = functools.reduce(_vkml.promote_types, (value.dtype for value in tensors))
+        return result.to(dtype)
+
+    return call
+
+
+def _is_half(value: object) -> bool:
+    return isinstance(value, _vkml.Tensor) and value.dtype in _HALF
+
+
+def _precise(value: Any) -> Any:
+    return value.to(_vkml.float32) if _is_half(value) else value

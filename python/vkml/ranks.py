@@ -17,6 +17,8 @@ __all__ = ["mode", "nanmedian", "nanquantile"]
 
 def _last(operator: str, input: Tensor, dim: int) -> Tensor:
     """The tensor with an axis moved to the end, and at least one element along it."""
+    if input.ndim == 0 and dim not in (0, -1):
+        raise vkml.ShapeError(f"[{operator}] axis {dim} is out of range for rank 0")
     lines = input.reshape(1) if input.ndim == 0 else vkml.movedim(input, dim, -1)
     if lines.shape[-1] == 0:
         raise vkml.ShapeError(f"[{operator}] of no elements: shape {input.shape}, axis {dim}")

@@ -116,6 +116,15 @@ class Slot {
     const std::scoped_lock lock(mutex_);
     gradient_.swap(gradient);
   }
+  /// Where gradients are kept that pass by a tensor that is no leaf; null unless asked for.
+  std::shared_ptr<LeafGradient> retained() {
+    const std::scoped_lock lock(mutex_);
+    return retained_;
+  }
+  void set_retained(std::shared_ptr<LeafGradient> gradient) {
+    const std::scoped_lock lock(mutex_);
+    retained_.swap(gradient);
+  }
 
  private:
   friend std::shared_ptr<Slot> make_view_slot(const graph::Value& view,
@@ -149,6 +158,7 @@ class Slot {
   std::weak_ptr<graph::Node> before_;  // what the assignment shown, if it is one, replaced
   std::unique_ptr<View> view_;
   std::shared_ptr<LeafGradient> gradient_;
+  std::shared_ptr<LeafGradient> retained_;
 };
 
 /// The node that a slot shows now.

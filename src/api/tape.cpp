@@ -134,4 +134,24 @@ HookHandle register_hook(const Tensor& tensor, TensorHook hook) {
   return {hooks, id};
 }
 
+void retain_grad(const Tensor& tensor) {
+  if (tensor.is_leaf() || retains_grad(tensor)) {
+    if (tensor.requires_grad()) return;
+    throw AutogradError(
+        "[retain_grad] this tensor requires no gradient, so none would be kept. Set "
+        "requires_grad=True first");
+  }
+  const auto kept = std::make_shared<LeafGradient>();
+  kept->belong_to(tensor.dtype(), tensor.device());
+  register_hook(tensor, [kept](const Tensor& gradient) {
+    kept->accumulate(gradient.value());
+    return Tensor();
+  });
+  tensor.slot()->set_retained(kept);
+}
+
+bool retains_grad(const Tensor& tensor) {
+  return !tensor.is_leaf() && tensor.slot()->retained() != nullptr;
+}
+
 }  // namespace vkml

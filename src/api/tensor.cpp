@@ -226,8 +226,18 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
   return *this;
 }
 
+namespace {
+
+/// Where the gradient of a tensor is found: of a leaf, or kept on its way to leaves.
+std::shared_ptr<LeafGradient> gradient_of(const Tensor& tensor) {
+  const std::shared_ptr<LeafGradient> retained = tensor.slot()->retained();
+  return retained && !tensor.is_leaf() ? retained : tensor.slot()->last_gradient();
+}
+
+}  // namespace
+
 Tensor Tensor::grad() const {
-  const std::shared_ptr<LeafGradient> gradient = slot_ ? slot_->last_gradient() : nullptr;
+  const std::shared_ptr<LeafGradient> gradient = slot_ ? gradient_of(*this) : nullptr;
   const std::shared_ptr<Slot> current = gradient ? gradient->current() : nullptr;
   return current ? Tensor(current) : Tensor();
 }
@@ -257,7 +267,7 @@ void check_matches(const char* op, const Value& gradient, const Value& tensor) {
 
 void Tensor::set_grad(const Tensor& gradient) {
   const Value v = value();
-  const std::shared_ptr<LeafGradient> leaf = slot_->last_gradient();
+  const std::shared_ptr<LeafGradient> leaf = gradient_of(*this);
   if (gradient.is_defined()) {
     if (!leaf || !leaf->is_open())
       throw AutogradError("[grad] this tensor is not a leaf that requires a gradient");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "vkml/core/error.h"
+#include "vkml/ops/overlap.h"
 
 namespace vkml {
 namespace {
@@ -83,6 +84,12 @@ Value ViewPath::replaced_in(const Value& whole, const Value& value) const {
         fmt::format("[assign_] a broadcast view of shape {} shows one element {} times along axis "
                     "{}. Write to what it was broadcast from, or to a copy: x.clone()",
                     shape.to_string(), shape[axis], axis));
+  }
+  if (graph::may_overlap(shape)) {
+    throw ArgumentError(
+        fmt::format("[assign_] windows of shape {} show some elements several times. Write to what "
+                    "they were taken of, or to a copy: x.clone()",
+                    shape.to_string()));
   }
   // What replaces all of a value does not read it: assigning cures one that cannot be computed.
   if (shape.is_contiguous(size_of(whole.dtype())) && shape.numel() == whole->numel()) {

@@ -31,6 +31,7 @@ Value value_or_zero(const Value& condition, const Value& x) {
 /// What lies before and after an axis when it is padded from inside.
 Value padded_along(const Value& x, int axis, std::int64_t before, std::int64_t after,
                    PadMode mode) {
+  if (before == 0 && after == 0) return x;
   const std::int64_t extent = x.shape()[axis];
   const std::int64_t most = mode == PadMode::kReflect ? extent - 1 : extent;
   const bool fits = mode == PadMode::kReplicate ? extent > 0 : std::max(before, after) <= most;
@@ -248,12 +249,17 @@ Value one_hot(const Value& x, std::int64_t classes) {
   return cast(eq(unsqueeze(checked, -1), iota(extents, 0, x.device())), DType::kI64);
 }
 
-namespace {
-
-/// Windows that share no element, as a view of dense memory: an assignment has one place for each,
-/// and a gradient arrives there once.
-Value separate_windows(const Value& x, int axis, std::int64_t size, std::int64_t step,
-                       std::int64_t count) {
+Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std::int64_t step) {
+  const int along = normalize_axis("unfold", axis, x.rank());
+  if (size < 0 || step < 1 || size > x.shape()[along]) {
+    throw ArgumentError(
+        fmt::format("[unfold] windows of {} elements at every {} do not fit axis {} of shape {}",
+                    size, step, along, x.shape().to_string()));
+  }
+  if (x.rank() == kMaxDims) {
+    throw ShapeError(fmt::format("[unfold] windows of shape {} have {} axes, more than kMaxDims={}",
+                                 x.shape().to_string(), x.rank() + 1, kMaxDims));
+  }
   const Value dense = contiguous(x);
   const auto element = static_cast<std::int64_t>(size_of(x.dtype()));
   ExtentList extents(x.shape().extents());
@@ -263,33 +269,10 @@ Value separate_windows(const Value& x, int axis, std::int64_t size, std::int64_t
   }
   extents.push_back(size);
   window.strides[static_cast<std::size_t>(x.rank())] =
-      window.strides[static_cast<std::size_t>(axis)];
-  extents[axis] = count;
-  window.strides[static_cast<std::size_t>(axis)] *= step;
+      window.strides[static_cast<std::size_t>(along)];
+  extents[along] = (x.shape()[along] - size) / step + 1;
+  window.strides[static_cast<std::size_t>(along)] *= step;
   return view_window(dense, extents.span(), window);
-}
-
-}  // namespace
-
-Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std::int64_t step) {
-  const int along = normalize_axis("unfold", axis, x.rank());
-  if (size < 0 || step < 1 || size > x.shape()[along]) {
-    throw ArgumentError(
-        fmt::format("[unfold] windows of {} elements at every {} do not fit axis {} of shape {}",
-                    size, step, along, x.shape().to_string()));
-  }
-  const std::int64_t count = (x.shape()[along] - size) / step + 1;
-  if (size > 0 && step >= size && x.rank() < kMaxDims) {
-    return separate_windows(x, along, size, step, count);
-  }
-  const std::int64_t extents[] = {count, size};
-  const bool is_small = x.shape()[along] <= std::numeric_limits<std::int32_t>::max();
-  const DType dtype = is_small ? DType::kI32 : DType::kI64;
-  const Value first = cast(iota(extents, 0, x.device()), dtype) * weak_scalar(step, x.device());
-  const Value windows = take(x, first + iota(extents, 1, x.device()), along);
-  const std::int64_t from[] = {along + 1};
-  const std::int64_t to[] = {-1};
-  return movedim(windows, from, to);
 }
 
 Value movedim(const Value& x, Axes from, Axes to) {

@@ -49,6 +49,8 @@ constexpr OpInfo kLogSoftmaxOp{
 
 /// The row maximum, or 0 where it is infinite: exp(x - shift) is then right for infinite rows too.
 Value finite_shift(const Value& wide, Axes axes) {
+  // No elements have no largest; the sum of their exponentials is 0.
+  if (wide->numel() == 0) return scalar(0, wide.dtype(), wide.device());
   const Value top = max(wide, axes, true);
   return where_else_zero(isfinite(top), top);
 }
@@ -121,7 +123,8 @@ Value log_softmax(const Value& x, std::int64_t axis) {
   return with_gradient(kLogSoftmaxOp, y, std::span(&x, 1), {mask});
 }
 
-Value logsumexp(const Value& x, Axes given, bool keepdim) {
+Value logsumexp(const Value& given_x, Axes given, bool keepdim) {
+  const Value x = is_floating(given_x.dtype()) ? given_x : cast(given_x, kDefaultFloat);
   const std::int64_t mask = mask_of("logsumexp", given, x.rank());
   const ExtentList axes = axes_of(mask, x.rank());
   Value y;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "record.h"
 #include "vkml/ops/batching.h"
 #include "vkml/ops/functions.h"
+#include "vkml/ops/overlap.h"
 
 namespace vkml::graph {
 namespace {
@@ -33,7 +35,22 @@ void broadcast_gradient(const Value& output, const Value& gradient, std::span<Va
 void window_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Node& base = *output->source(0);
   const Value zeros = full(base.shape().extents(), 0, base.dtype(), base.device());
-  gradients[0] = view_update(zeros, gradient, window_of(output->attributes()));
+  const Window window = window_of(output->attributes());
+  if (!may_overlap(output.shape())) {
+    gradients[0] = view_update(zeros, gradient, window);
+    return;
+  }
+  // An element that several windows show gets the sum of its gradients: each finds its place by
+  // the number that the same window shows of the base's elements.
+  const std::int64_t every[] = {base.numel()};
+  const bool is_small = base.numel() <= std::numeric_limits<std::int32_t>::max();
+  const Value number = cast(iota(every, 0, base.device()), is_small ? DType::kI32 : DType::kI64);
+  const Value shown =
+      view_window(reshape(number, base.shape().extents()), output.shape().extents(), window);
+  const std::int64_t count[] = {output->numel()};
+  gradients[0] = reshape(
+      scatter_add(reshape(zeros, every), 0, reshape(shown, count), reshape(gradient, count)),
+      base.shape().extents());
 }
 void copy_gradient(const Value&, const Value& gradient, std::span<Value> gradients) {
   gradients[0] = gradient;

@@ -93,4 +93,10 @@ using TensorHook = std::function<Tensor(const Tensor& gradient)>;
 /// gradient.
 HookHandle register_hook(const Tensor& tensor, TensorHook hook);
 
+/// From now on backward passes add to grad() of a tensor that an operator made, too. Of a leaf they
+/// do so anyway. Throws AutogradError when the tensor requires no gradient.
+void retain_grad(const Tensor& tensor);
+/// Whether retain_grad was called for a tensor that an operator made.
+bool retains_grad(const Tensor& tensor);
+
 }  // namespace vkml

@@ -22,23 +22,29 @@ class GradcheckError(AssertionError):
 
 
 def gradcheck(
-    function: Callable[..., Any],
+    func: Callable[..., Any],
     inputs: Tensor | Sequence[Any],
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    fast_mode: bool = False,
 ) -> bool:
-    """Compares gradients of `function` with central differences.
+    """Compares gradients of `func` with central differences.
 
     Args:
-        function: Takes the inputs, returns a tensor or a sequence of tensors.
+        func: Takes the inputs, returns a tensor or a sequence of tensors.
         inputs: Tensors (those that require a gradient are checked) and other arguments.
         eps: The step of the differences.
         atol: The largest absolute error.
         rtol: The largest error relative to the difference.
         raise_exception: Whether a mismatch raises, or gives False.
+        nondet_tol: Accepted as PyTorch's: results do not change from run to run.
+        check_undefined_grad: Accepted as PyTorch's: gradients that do not arrive are zeros.
+        fast_mode: Accepted as PyTorch's: every element is checked whatever it says.
 
     Raises:
         GradcheckError: A gradient differs; the message names the input and the element.
@@ -47,12 +53,12 @@ def gradcheck(
     arguments = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     checked = _checked_positions(arguments)
     with enable_grad():
-        outputs = _differentiable(function(*arguments))
+        outputs = _differentiable(func(*arguments))
         cotangents = [_cotangent(output) for output in outputs]
         found = _analytic(outputs, cotangents, [arguments[i] for i in checked])
     try:
         for position, gradient in zip(checked, found, strict=True):
-            _compare(function, arguments, position, cotangents, gradient, eps, atol, rtol)
+            _compare(func, arguments, position, cotangents, gradient, eps, atol, rtol)
     except GradcheckError:
         if raise_exception:
             raise
@@ -61,29 +67,51 @@ def gradcheck(
 
 
 def gradgradcheck(
-    function: Callable[..., Any],
+    func: Callable[..., Any],
     inputs: Tensor | Sequence[Any],
+    grad_outputs: Tensor | Sequence[Tensor] | None = None,
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    fast_mode: bool = False,
 ) -> bool:
     """Compares second derivatives with central differences of the gradients.
 
     Arguments and errors are those of `gradcheck`. The cotangent is varied as well.
+
+    Args:
+        func: Takes the inputs, returns a tensor or a sequence of tensors.
+        inputs: Tensors (those that require a gradient are checked) and other arguments.
+        grad_outputs: The cotangent of each result; fixed numbers if None.
+        eps: The step of the differences.
+        atol: The largest absolute error.
+        rtol: The largest error relative to the difference.
+        gen_non_contig_grad_outputs: Accepted as PyTorch's: layouts do not change values.
+        raise_exception: Whether a mismatch raises, or gives False.
+        nondet_tol: As in `gradcheck`, as are the next two.
+        check_undefined_grad: Accepted as PyTorch's.
+        fast_mode: Accepted as PyTorch's.
     """
     arguments = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     checked = _checked_positions(arguments)
     with enable_grad():
-        outputs = _differentiable(function(*arguments))
-    cotangents = [_cotangent(output).requires_grad_() for output in outputs]
+        outputs = _differentiable(func(*arguments))
+    if grad_outputs is None:
+        cotangents = [_cotangent(output).requires_grad_() for output in outputs]
+    else:
+        given = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
+        cotangents = [each.detach().clone().requires_grad_() for each in given]
 
-    def gradients(*given: Any) -> Results:
-        own, weights = given[: len(arguments)], given[len(arguments) :]
+    def gradients(*values: Any) -> Results:
+        own, weights = values[: len(arguments)], values[len(arguments) :]
         wanted = [own[i] for i in checked]
         with enable_grad():
-            results = _differentiable(function(*own))
+            results = _differentiable(func(*own))
             return _analytic(results, weights, wanted, create_graph=True)
 
     return gradcheck(
@@ -125,7 +153,12 @@ def _analytic(
     totals: list[Tensor | None] = [None] * len(wanted)
     for output, cotangent in zip(outputs, cotangents, strict=True):
         found = vkml.grad(
-            output, wanted, grad_outputs=cotangent, retain_graph=True, create_graph=create_graph
+            output,
+            wanted,
+            grad_outputs=cotangent,
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=True,
         )
         for i, gradient in enumerate(found):
             total = totals[i]

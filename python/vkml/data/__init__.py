@@ -2,7 +2,7 @@
 
 from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.data import fashion_mnist, idx
-from vkml.data.collate import default_collate
+from vkml.data.collate import default_collate, default_convert
 from vkml.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -47,6 +47,7 @@ __all__ = [
     "WeightedRandomSampler",
     "WorkerInfo",
     "default_collate",
+    "default_convert",
     "fashion_mnist",
     "get_worker_info",
     "idx",

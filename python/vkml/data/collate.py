@@ -1,8 +1,12 @@
-"""Joining items into a batch: tensors and arrays are stacked, numbers become a tensor."""
+"""Joining items into a batch: tensors and arrays are stacked, numbers become a tensor.
+
+Without batches, items are converted one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import vkml
@@ -10,25 +14,60 @@ from vkml import Tensor
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Joins equal positions of items: tuples to a list, dictionaries to a dictionary.
+    """Joins equal positions of items: tuples to a list, dictionaries to one of their type.
 
     Args:
         batch: Items of one structure, made of tensors, NumPy arrays, numbers, strings, tuples,
-            lists and dictionaries. Strings are not joined but listed.
+            lists and dictionaries. Named tuples stay what they are; strings are not joined but
+            listed.
     """
+    if len(batch) == 0:
+        raise vkml.ArgumentError("[default_collate] the batch has no items. Pass one at least.")
     first = batch[0]
     if isinstance(first, (str, bytes)):
         return list(batch)
     if isinstance(first, Mapping):
-        return {key: default_collate([item[key] for item in batch]) for key in first}
+        joined = {key: default_collate([item[key] for item in batch]) for key in first}
+        return _of_type(first, joined)
     if isinstance(first, (tuple, list)):
         if any(len(item) != len(first) for item in batch):
             raise vkml.ShapeError(
                 f"[collate] items have different lengths: {sorted({len(i) for i in batch})}. "
                 f"Pad them to one length, or pass a collate_fn."
             )
-        return [default_collate(column) for column in zip(*batch, strict=True)]
+        columns = [default_collate(column) for column in zip(*batch, strict=True)]
+        return type(first)(*columns) if hasattr(first, "_fields") else columns
     return _stack(batch)
+
+
+def default_convert(data: Any) -> Any:
+    """NumPy arrays in an item as tensors, the rest as it is: what a loader without batches does."""
+    if is_array(data):
+        return vkml.tensor(data)
+    if isinstance(data, (str, bytes, Tensor)):
+        return data
+    if isinstance(data, Mapping):
+        return _of_type(data, {key: default_convert(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(value) for value in data))
+    if isinstance(data, (tuple, list)):
+        return [default_convert(value) for value in data]
+    return data
+
+
+def _of_type(first: Mapping[Any, Any], joined: dict[Any, Any]) -> Mapping[Any, Any]:
+    """A mapping of the type that the items have, if that can be made of a dictionary."""
+    if type(first) is dict:
+        return joined
+    if isinstance(first, MutableMapping):
+        # A copy keeps what else the type knows, such as the default of a defaultdict.
+        result = copy.copy(first)
+        result.update(joined)
+        return result
+    try:
+        return type(first)(joined)  # type: ignore[call-arg]
+    except TypeError:
+        return joined
 
 
 def _stack(values: Sequence[Any]) -> Tensor:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import vkml
 from vkml import Tensor
-from vkml.data.collate import default_collate
+from vkml.data.collate import default_collate, default_convert
 from vkml.data.dataset import Dataset, IterableDataset, TensorDataset
 from vkml.data.generator import Generator
 from vkml.data.sampler import BatchSampler
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from vkml.data.workers import WorkerPool
 
-Collate = Callable[[Sequence[Any]], Any]
+Collate = Callable[[Any], Any]
 
 
 class DataLoader:
@@ -33,7 +33,8 @@ class DataLoader:
 
     Args:
         dataset: What is read: by number, or an IterableDataset in its own order.
-        batch_size: Items in each batch.
+        batch_size: Items in each batch; None for single items, which `collate_fn` converts, by
+            default arrays to tensors.
         shuffle: Whether each pass has a new random order.
         sampler: The numbers of the items of each pass, in order, instead of `shuffle`.
         batch_sampler: The lists of numbers of each pass, instead of all of the above.
@@ -45,11 +46,14 @@ class DataLoader:
         drop_last: Whether a last batch with fewer items is left out.
         timeout: The most seconds to wait for a worker's batch; 0 waits for ever.
         worker_init_fn: Called in each worker with its number, when it starts.
+        multiprocessing_context: None or "spawn", how workers are started: a fork would copy device
+            handles that nobody can use there.
         generator: Decides the order and the workers' seeds: a Generator, a seed, or None for vkML's
             own random stream.
         prefetch_factor: How many batches each worker has in hand; 2 if None.
         persistent_workers: Whether workers stay for the next pass.
         pin_memory_device: Where `pin_memory` copies to; the default device if empty.
+        in_order: True: batches come in the order of their numbers whatever the workers' speed.
 
     Attributes:
         generator: The Generator that gives the orders.
@@ -62,7 +66,7 @@ class DataLoader:
     def __init__(
         self,
         dataset: Dataset[Any] | IterableDataset[Any],
-        batch_size: int = 1,
+        batch_size: int | None = 1,
         shuffle: bool = False,
         sampler: Iterable[int] | None = None,
         batch_sampler: Iterable[Sequence[int]] | None = None,
@@ -72,17 +76,28 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
-        *,
+        multiprocessing_context: Any = None,
         generator: Generator | int | None = None,
+        *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
         pin_memory_device: vkml.DeviceLike = "",
+        in_order: bool = True,
     ) -> None:
         def refuse(fault: str) -> vkml.ArgumentError:
             return vkml.ArgumentError(f"[DataLoader] {fault}")
 
-        if batch_size < 1:
-            raise refuse(f"batch_size is {batch_size}. Pass a number from 1.")
+        if batch_size is not None and batch_size < 1:
+            raise refuse(f"batch_size is {batch_size}. Pass a number from 1, or None.")
+        if batch_size is None and (drop_last or batch_sampler is not None):
+            raise refuse("batch_size=None reads single items. Leave out drop_last, batch_sampler.")
+        if _start_method(multiprocessing_context) not in (None, "spawn"):
+            raise refuse(
+                f"workers are spawned, not started by {multiprocessing_context!r}. Pass 'spawn', "
+                "or leave multiprocessing_context out."
+            )
+        if not in_order:
+            raise refuse("batches come in order, so that results repeat. Pass in_order=True.")
         if num_workers < 0 or timeout < 0:
             raise refuse(
                 f"num_workers is {num_workers} and timeout {timeout}. Pass 0 or more of each."
@@ -133,6 +148,8 @@ class DataLoader:
         if self.batch_sampler is not None:
             return _length(self.batch_sampler)
         items = len(self.dataset) if self.sampler is None else _length(self.sampler)
+        if self.batch_size is None:
+            return items
         return items // self.batch_size if self.drop_last else -(-items // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
@@ -145,13 +162,13 @@ class DataLoader:
         if isinstance(self.dataset, IterableDataset):
             return self._read_in_workers(repeat(None)) if self.num_workers else self._iterate()
         whole = isinstance(self.dataset, TensorDataset) and self.collate_fn is None
-        if whole and self.batch_sampler is None:
+        if whole and self.batch_size is not None and self.batch_sampler is None:
             return self._whole_batches(self.dataset, self._order())
         numbers = self._batch_numbers()
         return self._read_in_workers(numbers) if self.num_workers else self._read_items(numbers)
 
-    def _batch_numbers(self) -> Iterator[Sequence[int]]:
-        """The numbers of each batch's items; the order is drawn now."""
+    def _batch_numbers(self) -> Iterator[Any]:
+        """The numbers of each batch's items, or of each item; the order is drawn now."""
         if self.batch_sampler is not None:
             return iter(self.batch_sampler)
         assert not isinstance(self.dataset, IterableDataset)
@@ -160,6 +177,8 @@ class DataLoader:
             order = self.sampler
         elif self.shuffle and self.generator is not None:
             order = self.generator.permutation(len(self.dataset)).tolist()
+        if self.batch_size is None:
+            return iter(order)
         return iter(BatchSampler(order, self.batch_size, self.drop_last))
 
     def _order(self) -> NDArray[np.int64] | None:
@@ -174,6 +193,7 @@ class DataLoader:
         return np.fromiter(self.sampler, dtype=np.int64)
 
     def _starts(self, items: int) -> range:
+        assert self.batch_size is not None
         end = items - self.batch_size + 1 if self.drop_last else items
         return range(0, max(end, 0), self.batch_size)
 
@@ -181,6 +201,7 @@ class DataLoader:
         self, dataset: Any, order: NDArray[np.int64] | None
     ) -> Iterator[list[Tensor]]:
         size = self.batch_size
+        assert size is not None
         if order is None:
             for start in self._starts(len(dataset)):
                 yield [tensor[start : start + size] for tensor in dataset.tensors]
@@ -198,19 +219,29 @@ class DataLoader:
                 for tensor in dataset.tensors
             ]
 
-    def _collate(self, items: Sequence[Any]) -> Any:
-        return default_collate(items) if self.collate_fn is None else self.collate_fn(items)
+    def _collating(self) -> Collate:
+        if self.collate_fn is not None:
+            return self.collate_fn
+        return default_convert if self.batch_size is None else default_collate
 
-    def _read_items(self, batches: Iterable[Sequence[int]]) -> Iterator[Any]:
+    def _read_items(self, batches: Iterable[Any]) -> Iterator[Any]:
         assert not isinstance(self.dataset, IterableDataset)
+        collate = self._collating()
         for numbers in batches:
-            yield self._collate([self.dataset[number] for number in numbers])
+            if self.batch_size is None:
+                yield collate(self.dataset[numbers])
+            else:
+                yield collate([self.dataset[number] for number in numbers])
 
     def _iterate(self) -> Iterator[Any]:
         from vkml.data.workers import group
 
+        collate = self._collating()
+        if self.batch_size is None:
+            yield from map(collate, self.dataset)
+            return
         for items in group(self.dataset, self.batch_size, self.drop_last):
-            yield self._collate(items)
+            yield collate(items)
 
     def _read_in_workers(self, batches: Iterator[Any]) -> Iterator[Any]:
         assert self.generator is not None
@@ -231,7 +262,7 @@ class DataLoader:
         from vkml.data.workers import WorkerPool, WorkerSettings
 
         settings = WorkerSettings(
-            self.dataset, self.collate_fn, self.worker_init_fn, self.batch_size, self.drop_last
+            self.dataset, self._collating(), self.worker_init_fn, self.batch_size, self.drop_last
         )
         return WorkerPool(settings, self.num_workers, self.prefetch_factor, self.timeout)
 
@@ -245,6 +276,13 @@ def _ahead(batches: Iterator[Any], device: vkml.Device) -> Iterator[Any]:
         if len(before) > 1:
             yield before.pop(0)
     yield from before
+
+
+def _start_method(context: Any) -> str | None:
+    """How a context of `multiprocessing`, or its name, starts processes."""
+    if context is None or isinstance(context, str):
+        return context
+    return str(context.get_start_method())
 
 
 def _length(sampler: Any) -> int:

@@ -16,16 +16,15 @@ import time
 import traceback
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 import vkml
-from vkml.data.collate import default_collate
 from vkml.data.dataset import IterableDataset
 from vkml.data.shared_batches import PackedBatch, block_name, discard, discard_block, pack, unpack
 
-Collate = Callable[[Sequence[Any]], Any]
+Collate = Callable[[Any], Any]
 
 
 class WorkerInfo(NamedTuple):
@@ -44,9 +43,10 @@ class WorkerSettings(NamedTuple):
     """What a worker is started with."""
 
     dataset: Any
-    collate: Collate | None
+    collate: Collate
     initialize: Callable[[int], None] | None
-    batch_size: int
+    batch_size: int | None
+    """None for single items."""
     drop_last: bool
 
 
@@ -88,7 +88,6 @@ def _work(connection: Connection, number: int, count: int, settings: WorkerSetti
     """A worker's life: one answer for each request, until the loader closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the loader's to handle
     vkml.set_default_device(vkml.cpu)
-    collate = default_collate if settings.collate is None else settings.collate
     batches: Iterator[Any] = iter(())
     failure: _Failure | None = None
     requests = 0
@@ -105,8 +104,8 @@ def _work(connection: Connection, number: int, count: int, settings: WorkerSetti
                 continue
             requests += 1
             if failure is None:
-                items = next(batches) if request is None else _items(settings.dataset, request)
-                answer = pack(collate(items), block_name(os.getpid(), requests))
+                items = next(batches) if request is None else _items(settings, request)
+                answer = pack(settings.collate(items), block_name(os.getpid(), requests))
         except StopIteration:
             answer = _End()
         except Exception as error:
@@ -122,8 +121,11 @@ def _work(connection: Connection, number: int, count: int, settings: WorkerSetti
             return
 
 
-def _items(dataset: Any, numbers: Sequence[int]) -> list[Any]:
+def _items(settings: WorkerSettings, numbers: Any) -> Any:
+    dataset = settings.dataset
     try:
+        if settings.batch_size is None:
+            return dataset[numbers]
         return [dataset[number] for number in numbers]
     except StopIteration as error:
         raise vkml.WorkerError("[DataLoader] the dataset raised StopIteration.") from error
@@ -145,6 +147,8 @@ def _begin_pass(settings: WorkerSettings, number: int, count: int, base: int) ->
         settings.initialize(number)
     if not isinstance(settings.dataset, IterableDataset):
         return iter(())
+    if settings.batch_size is None:
+        return iter(settings.dataset)
     return group(settings.dataset, settings.batch_size, settings.drop_last)
 
 

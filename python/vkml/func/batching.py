@@ -20,7 +20,14 @@ from vkml.trees import broadcast_prefix, flatten, unflatten
 Function = Callable[..., Any]
 
 
-def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
+def vmap(
+    func: Function,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "same",
+    *,
+    chunk_size: int | None = None,
+) -> Function:
     """Maps a function over one axis of its arguments.
 
     Elementwise operators, reductions, scans, sorting, products, views, concatenation, gather and
@@ -34,6 +41,8 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
             structure; None for what all examples share.
         out_dims: Where the axis goes in the results; None for results that do not depend on the
             batch.
+        randomness: `same`: random draws are made once, and are the same for every example.
+        chunk_size: How many examples are computed at once; all if None.
 
     Returns:
         A function of whole batches. Keyword arguments go to `func` as they are.
@@ -43,6 +52,17 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
         UnsupportedError: An operator takes no batch (the message names it), a value would have more
             than four axes, or the function reads a value.
     """
+    if randomness not in ("same", "error"):
+        raise vkml.ArgumentError(
+            f"[vmap] randomness is {randomness!r}. Draws are the same for every example: pass "
+            "'same', and draw outside what differs."
+        )
+    if chunk_size is not None:
+        if chunk_size < 1:
+            raise vkml.ArgumentError(f"[vmap] chunk_size is {chunk_size}. Pass a number from 1.")
+        return _in_chunks(
+            func, vmap(func, in_dims, out_dims, randomness), chunk_size, in_dims, out_dims
+        )
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -76,6 +96,37 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
         )
 
     return mapped
+
+
+def _in_chunks(
+    func: Function, mapped: Function, chunk_size: int, in_dims: Any, out_dims: Any
+) -> Function:
+    """A mapped function of a few examples at a time, whose results are joined."""
+
+    @functools.wraps(func)
+    def in_chunks(*args: Any, **kwargs: Any) -> Any:
+        tensors = flatten(args)
+        axes = broadcast_prefix(in_dims, args, "in_dims")
+        size = _common_size(
+            [_batch_first(t, a) for t, a in zip(tensors, axes, strict=True) if a is not None]
+        )
+        parts = []
+        for start in range(0, max(size, 1), chunk_size):
+            count = min(chunk_size, size - start)
+            some = [
+                tensor if axis is None else vkml.narrow(tensor, axis, start, count)
+                for tensor, axis in zip(tensors, axes, strict=True)
+            ]
+            parts.append(mapped(*unflatten(args, some), **kwargs))
+        places = broadcast_prefix(out_dims, parts[0], "out_dims")
+        columns = zip(*(flatten(part) for part in parts), strict=True)
+        joined = [
+            column[0] if place is None else vkml.cat(list(column), place)
+            for column, place in zip(columns, places, strict=True)
+        ]
+        return unflatten(parts[0], joined)
+
+    return in_chunks
 
 
 def _batch_first(tensor: Tensor, axis: int) -> Tensor:

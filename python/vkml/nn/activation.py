@@ -1,4 +1,4 @@
-"""Activations as modules. `inplace` is accepted and changes nothing: values are immutable."""
+"""Activations as modules. With `inplace=True` the input takes the result, for every name it has."""
 
 from __future__ import annotations
 
@@ -16,21 +16,36 @@ class _Pointwise(Module):
 
     _function: Callable[[Tensor], Tensor]
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
     def forward(self, input: Tensor) -> Tensor:
         """Applies the function to each element."""
         return type(self)._function(input)
 
 
-class ReLU(_Pointwise):
+class _InPlace(Module):
+    """An activation without settings that can write to its input."""
+
+    _function: Callable[[Tensor, bool], Tensor]
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Applies the function to each element."""
+        return type(self)._function(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        """The constructor's argument, unless it is the default."""
+        return "inplace=True" if self.inplace else ""
+
+
+class ReLU(_InPlace):
     """The larger of x and 0."""
 
     _function = staticmethod(functional.relu)
 
 
-class ReLU6(_Pointwise):
+class ReLU6(_InPlace):
     """The input, cut to [0, 6]."""
 
     _function = staticmethod(functional.relu6)
@@ -48,7 +63,7 @@ class Tanh(_Pointwise):
     _function = staticmethod(functional.tanh)
 
 
-class SiLU(_Pointwise):
+class SiLU(_InPlace):
     """The input times its sigmoid: x * sigmoid(x)."""
 
     _function = staticmethod(functional.silu)
@@ -60,25 +75,25 @@ class LogSigmoid(_Pointwise):
     _function = staticmethod(functional.logsigmoid)
 
 
-class Mish(_Pointwise):
+class Mish(_InPlace):
     """x * tanh(log(1 + exp(x)))."""
 
     _function = staticmethod(functional.mish)
 
 
-class SELU(_Pointwise):
+class SELU(_InPlace):
     """A scaled ELU that keeps mean 0 and variance 1 (Klambauer et al., 2017)."""
 
     _function = staticmethod(functional.selu)
 
 
-class Hardsigmoid(_Pointwise):
+class Hardsigmoid(_InPlace):
     """(x + 3) / 6, cut to [0, 1]."""
 
     _function = staticmethod(functional.hardsigmoid)
 
 
-class Hardswish(_Pointwise):
+class Hardswish(_InPlace):
     """The input times its hardsigmoid."""
 
     _function = staticmethod(functional.hardswish)
@@ -117,15 +132,16 @@ class LeakyReLU(Module):
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
+        self.inplace = inplace
         self.negative_slope = negative_slope
 
     def forward(self, input: Tensor) -> Tensor:
         """Applies the function to each element."""
-        return functional.leaky_relu(input, self.negative_slope)
+        return functional.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
         """The constructor's argument."""
-        return f"negative_slope={self.negative_slope}"
+        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
 class ELU(Module):
@@ -133,15 +149,16 @@ class ELU(Module):
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
+        self.inplace = inplace
         self.alpha = alpha
 
     def forward(self, input: Tensor) -> Tensor:
         """Applies the function to each element."""
-        return functional.elu(input, self.alpha)
+        return functional.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
         """The constructor's argument."""
-        return f"alpha={self.alpha}"
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
 class Softplus(Module):
@@ -206,16 +223,19 @@ class Hardtanh(Module):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
+        self.inplace = inplace
         self.min_val = min_val
         self.max_val = max_val
 
     def forward(self, input: Tensor) -> Tensor:
         """Applies the function to each element."""
-        return functional.hardtanh(input, self.min_val, self.max_val)
+        return functional.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
-        return f"min_val={self.min_val}, max_val={self.max_val}"
+        return f"min_val={self.min_val}, max_val={self.max_val}" + (
+            ", inplace=True" if self.inplace else ""
+        )
 
 
 class Threshold(Module):
@@ -223,16 +243,19 @@ class Threshold(Module):
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
+        self.inplace = inplace
         self.threshold = threshold
         self.value = value
 
     def forward(self, input: Tensor) -> Tensor:
         """Applies the function to each element."""
-        return functional.threshold(input, self.threshold, self.value)
+        return functional.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
-        return f"threshold={self.threshold}, value={self.value}"
+        return f"threshold={self.threshold}, value={self.value}" + (
+            ", inplace=True" if self.inplace else ""
+        )
 
 
 class CELU(Module):
@@ -240,15 +263,16 @@ class CELU(Module):
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
+        self.inplace = inplace
         self.alpha = alpha
 
     def forward(self, input: Tensor) -> Tensor:
         """Applies the function to each element."""
-        return functional.celu(input, self.alpha)
+        return functional.celu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
         """The constructor's argument."""
-        return f"alpha={self.alpha}"
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
 class Hardshrink(Module):
@@ -290,16 +314,19 @@ class RReLU(Module):
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
     ) -> None:
         super().__init__()
+        self.inplace = inplace
         self.lower = lower
         self.upper = upper
 
     def forward(self, input: Tensor) -> Tensor:
         """Applies the function to each element."""
-        return functional.rrelu(input, self.lower, self.upper, self.training)
+        return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
-        return f"lower={self.lower}, upper={self.upper}"
+        return f"lower={self.lower}, upper={self.upper}" + (
+            ", inplace=True" if self.inplace else ""
+        )
 
 
 class PReLU(Module):

@@ -23,11 +23,18 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """The input, cut to [min_val, max_val]; the gradient is 0 at both ends."""
+    """The input, cut to [min_val, max_val]; the gradient is 0 at both ends.
+
+    Integers stay integers, cut to whole ends.
+    """
     if min_val > max_val:
         raise vkml.ArgumentError(
             f"[hardtanh] min_val {min_val} exceeds max_val {max_val}. Exchange them."
         )
+    if not input.dtype.is_floating_point:
+        # Whole ends leave integers what they are.
+        ends = int(min_val), int(max_val)
+        return input.clamp_(*ends) if inplace else input.clamp(*ends)
     return input.hardtanh_(min_val, max_val) if inplace else input.hardtanh(min_val, max_val)
 
 
@@ -171,8 +178,8 @@ def _halves(input: Tensor, dim: int, name: str) -> tuple[Tensor, Tensor]:
         raise vkml.ShapeError(
             f"[{name}] axis {dim} of shape {tuple(input.shape)} has no halves. Pass an even extent."
         )
-    values, gates = input.split(extent // 2, dim)
-    return values, gates
+    half = extent // 2
+    return input.narrow(dim, 0, half), input.narrow(dim, half, half)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

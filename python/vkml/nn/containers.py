@@ -62,6 +62,46 @@ class Sequential(Module):
         self.register_module(str(len(self)), module)
         return self
 
+    def extend(self, sequential: Iterable[Module]) -> Sequential:
+        """Adds modules at the end."""
+        for module in sequential:
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Sequential:
+        """Adds a module before a position; those behind it get the next names."""
+        modules = list(self)
+        modules.insert(index, module)
+        self._modules.clear()
+        return self.extend(modules)
+
+    def pop(self, key: int | slice) -> Module:
+        """Takes the module at a position out, and returns it; those behind it are renamed."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def __delitem__(self, key: int | slice) -> None:
+        modules = list(self)
+        del modules[key if isinstance(key, slice) else _position(key, len(self), "Sequential")]
+        self._modules.clear()
+        self.extend(modules)
+
+    def __add__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other: Sequential) -> Sequential:
+        return self.extend(other) if isinstance(other, Sequential) else NotImplemented
+
+    def __mul__(self, count: int) -> Sequential:
+        if not isinstance(count, int) or count < 1:
+            raise vkml.ArgumentError(f"[Sequential] times {count!r}. Pass a positive integer.")
+        return Sequential(*(module for _ in range(count) for module in self))
+
+    __rmul__ = __mul__
+
     def __len__(self) -> int:
         return len(self._modules)
 
@@ -111,6 +151,26 @@ class ModuleList(Module):
         self._modules.clear()
         self.extend(modules)
 
+    def pop(self, key: int | slice) -> Module:
+        """Takes the module at a position out, and returns it."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def __delitem__(self, index: int | slice) -> None:
+        modules = list(self)
+        del modules[
+            index if isinstance(index, slice) else _position(index, len(self), "ModuleList")
+        ]
+        self._modules.clear()
+        self.extend(modules)
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def __iadd__(self, other: Iterable[Module]) -> ModuleList:
+        return self.extend(other)
+
     def __len__(self) -> int:
         return len(self._modules)
 
@@ -143,6 +203,16 @@ class ModuleDict(Module):
         """Adds or replaces modules."""
         for name, module in modules.items():
             self[name] = module
+
+    def clear(self) -> None:
+        """Takes all modules out."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Module:
+        """Takes a module out by its name, and returns it."""
+        module = self[key]
+        del self[key]
+        return module
 
     def __getitem__(self, name: str) -> Module:
         return _named(self._modules, name, "ModuleDict")

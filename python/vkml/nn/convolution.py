@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import vkml
@@ -10,6 +11,8 @@ from vkml.nn import functional, init
 from vkml.nn.module import Module
 from vkml.nn.pairs import IntOrPair, as_pair, as_single
 from vkml.nn.parameter import Parameter
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class Convolution(Module):
@@ -30,10 +33,17 @@ class Convolution(Module):
         groups: int,
         shape: tuple[int, ...],
         bias: bool,
+        padding_mode: str,
         device: vkml.DeviceLike | None,
         dtype: vkml.dtype | None,
     ) -> None:
         super().__init__()
+        if padding_mode not in _PADDING_MODES:
+            raise vkml.ArgumentError(
+                f"[{type(self).__name__}] padding_mode is {padding_mode!r}. Pass 'zeros', "
+                f"'reflect', 'replicate' or 'circular'."
+            )
+        self.padding_mode = padding_mode
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise vkml.ArgumentError(
                 f"[{type(self).__name__}] groups={groups} does not divide in_channels="
@@ -50,6 +60,24 @@ class Convolution(Module):
     def reset_parameters(self) -> None:
         """Draws new parameters: uniform on +-1 / sqrt(inputs of one result)."""
         init.default_affine_(self.weight, self.bias)
+
+    def _padded(
+        self,
+        input: Tensor,
+        padding: Sequence[int] | Literal["valid", "same"],
+        dilation: Sequence[int],
+    ) -> Tensor:
+        """The input with elements of its own on each side."""
+        sides: list[int] = []
+        # The last axis comes first.
+        for axis in reversed(range(len(dilation))):
+            if isinstance(padding, str):
+                total = dilation[axis] * (self.weight.shape[2 + axis] - 1)
+                total = total if padding == "same" else 0
+                sides += [total // 2, total - total // 2]
+            else:
+                sides += [padding[axis]] * 2
+        return functional.pad(input, sides, self.padding_mode)
 
     def extra_repr(self) -> str:
         """The constructor's first arguments."""
@@ -68,6 +96,8 @@ class Conv1d(Convolution):
         dilation: Distance between kernel elements.
         groups: Blocks of channels that do not see each other; divides both channel counts.
         bias: Whether there is an offset.
+        padding_mode: What `padding` adds: `zeros`, or elements of the input by `reflect`,
+            `replicate` or `circular`, as in `functional.pad`.
         device: Where the parameters live.
         dtype: Of the parameters.
     """
@@ -82,20 +112,26 @@ class Conv1d(Convolution):
         dilation: int | tuple[int] = 1,
         groups: int = 1,
         bias: bool = True,
-        *,
+        padding_mode: str = "zeros",
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:
         shape = (out_channels, in_channels // max(groups, 1), as_single(kernel_size))
-        super().__init__(in_channels, out_channels, groups, shape, bias, device, dtype)
+        super().__init__(
+            in_channels, out_channels, groups, shape, bias, padding_mode, device, dtype
+        )
         self.stride = stride
         self.padding = padding
         self.dilation = dilation
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, in_channels, length) to (batch, out_channels, ...)."""
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            sides = padding if isinstance(padding, str) else (as_single(padding),)
+            input, padding = self._padded(input, sides, (as_single(self.dilation),)), 0
         return functional.conv1d(
-            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
 
 
@@ -111,6 +147,8 @@ class Conv2d(Convolution):
         dilation: Distance between kernel elements.
         groups: Blocks of channels that do not see each other; divides both channel counts.
         bias: Whether there is an offset.
+        padding_mode: What `padding` adds: `zeros`, or elements of the input by `reflect`,
+            `replicate` or `circular`, as in `functional.pad`.
         device: Where the parameters live.
         dtype: Of the parameters.
 
@@ -129,13 +167,15 @@ class Conv2d(Convolution):
         dilation: IntOrPair = 1,
         groups: int = 1,
         bias: bool = True,
-        *,
+        padding_mode: str = "zeros",
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:
         size = as_pair(kernel_size)
         shape = (out_channels, in_channels // max(groups, 1), *size)
-        super().__init__(in_channels, out_channels, groups, shape, bias, device, dtype)
+        super().__init__(
+            in_channels, out_channels, groups, shape, bias, padding_mode, device, dtype
+        )
         self.kernel_size = size
         self.stride = as_pair(stride)
         self.padding = padding if isinstance(padding, str) else as_pair(padding)
@@ -143,12 +183,15 @@ class Conv2d(Convolution):
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps (batch, in_channels, height, width) to (batch, out_channels, ...)."""
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = self._padded(input, padding, self.dilation), (0, 0)
         return functional.conv2d(
             input,
             self.weight,
             self.bias,
             self.stride,
-            self.padding,
+            padding,
             self.dilation,
             self.groups,
         )
@@ -165,4 +208,6 @@ class Conv2d(Convolution):
             text += f", dilation={self.dilation}"
         if self.groups != 1:
             text += f", groups={self.groups}"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
         return text if self.bias is not None else f"{text}, bias=False"

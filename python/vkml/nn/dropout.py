@@ -29,7 +29,7 @@ class Dropout(_Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns `input` itself in evaluation."""
-        return functional.dropout(input, self.p, self.training)
+        return functional.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_Dropout):
@@ -37,7 +37,7 @@ class Dropout1d(_Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns `input` itself in evaluation."""
-        return functional.dropout1d(input, self.p, self.training)
+        return functional.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_Dropout):
@@ -45,7 +45,7 @@ class Dropout2d(_Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns `input` itself in evaluation."""
-        return functional.dropout2d(input, self.p, self.training)
+        return functional.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
@@ -53,7 +53,7 @@ class AlphaDropout(_Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns `input` itself in evaluation."""
-        return functional.alpha_dropout(input, self.p, self.training)
+        return functional.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(_Dropout):
@@ -61,4 +61,4 @@ class FeatureAlphaDropout(_Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns `input` itself in evaluation."""
-        return functional.feature_alpha_dropout(input, self.p, self.training)
+        return functional.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -14,12 +14,24 @@ def _check_probability(operator: str, p: float) -> None:
         raise vkml.ArgumentError(f"[{operator}] p is {p}. Pass a probability in [0, 1].")
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zeroes each element with probability `p` and scales the others by 1 / (1 - p)."""
+def _placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
+    """The result, or the input with the result in it."""
+    return input.copy_(result) if inplace and result is not input else result
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes each element with probability `p` and scales the others by 1 / (1 - p).
+
+    Args:
+        input: Any shape.
+        p: The probability.
+        training: Whether anything is done.
+        inplace: Whether the input takes the result, for every name it has.
+    """
     _check_probability("dropout", p)
     if not training or p == 0.0:
         return input
-    return vkml.dropout(input, p)
+    return _placed(input, vkml.dropout(input, p), inplace)
 
 
 def _channel_shape(operator: str, input: Tensor, positions: int) -> tuple[int, ...]:
@@ -32,22 +44,29 @@ def _channel_shape(operator: str, input: Tensor, positions: int) -> tuple[int, .
     return (*input.shape[: input.ndim - positions], *(1,) * positions)
 
 
-def _channel_dropout(operator: str, input: Tensor, p: float, training: bool, axes: int) -> Tensor:
+def _channel_dropout(
+    operator: str, input: Tensor, p: float, training: bool, axes: int, inplace: bool
+) -> Tensor:
     _check_probability(operator, p)
     shape = _channel_shape(operator, input, axes)
     if not training or p == 0.0:
         return input
-    return input * vkml.dropout(vkml.ones(shape, dtype=input.dtype, device=input.device), p)
+    kept = vkml.dropout(vkml.ones(shape, dtype=input.dtype, device=input.device), p)
+    return _placed(input, input * kept, inplace)
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of (batch, channels, length) with probability `p`."""
-    return _channel_dropout("dropout1d", input, p, training, 1)
+    return _channel_dropout("dropout1d", input, p, training, 1, inplace)
 
 
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of (batch, channels, height, width) with probability `p`."""
-    return _channel_dropout("dropout2d", input, p, training, 2)
+    return _channel_dropout("dropout2d", input, p, training, 2, inplace)
 
 
 def _saturated(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
@@ -59,18 +78,25 @@ def _saturated(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
     return vkml.where(kept, input, _SATURATION) * scale - scale * _SATURATION * p
 
 
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Dropout for SELU networks: elements take SELU's lower limit, mean and variance stay."""
     _check_probability("alpha_dropout", p)
-    return _saturated(input, p, tuple(input.shape)) if training and p > 0.0 else input
+    if not training or p == 0.0:
+        return input
+    return _placed(input, _saturated(input, p, tuple(input.shape)), inplace)
 
 
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """`alpha_dropout` of whole channels of (batch, channels, ...)."""
     _check_probability("feature_alpha_dropout", p)
     if not training or p == 0.0:
         return input
-    return _saturated(input, p, (*input.shape[:2], *(1,) * (input.ndim - 2)))
+    shape = (*input.shape[:2], *(1,) * (input.ndim - 2))
+    return _placed(input, _saturated(input, p, shape), inplace)
 
 
 def gumbel_softmax(

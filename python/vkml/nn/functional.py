@@ -7,11 +7,8 @@ arguments are PyTorch's.
 
 from __future__ import annotations
 
-import math
-
 import vkml
 from vkml import Tensor
-from vkml._vkml import _embedding_as
 from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.nn.activation_functions import (
     celu,
@@ -62,6 +59,7 @@ from vkml.nn.dropout_functions import (
     feature_alpha_dropout,
     gumbel_softmax,
 )
+from vkml.nn.embedding_functions import embedding, embedding_bag
 from vkml.nn.loss_functions import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -237,21 +235,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return result if bias is None else result + bias
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
-    """Rows of a table, looked up by number.
-
-    Args:
-        input: Row numbers, any shape.
-        weight: The table, shape (rows, width).
-        padding_idx: A row that receives no gradient.
-    """
-    if padding_idx is not None:
-        row = padding_idx % weight.shape[0]
-        rows = vkml.arange(weight.shape[0], device=weight.device).unsqueeze(1)
-        weight = vkml.where(rows == row, weight.detach(), weight)
-    return vkml.embedding(input, weight)
-
-
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Class numbers as rows of zeros with a single 1; without `num_classes`, max + 1 of them."""
     return vkml.one_hot(tensor, num_classes)
@@ -270,63 +253,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     result = vkml.einsum("bi,oij,bj->bo", rows1, weight, rows2)
     result = result.reshape(*input1.shape[:-1], weight.shape[0])
     return result if bias is None else result + bias
-
-
-def embedding_bag(
-    input: Tensor,
-    weight: Tensor,
-    offsets: Tensor | None = None,
-    *,
-    mode: str = "mean",
-    per_sample_weights: Tensor | None = None,
-    padding_idx: int | None = None,
-    include_last_offset: bool = False,
-) -> Tensor:
-    """Sums, means or maxima of bags of rows of a table.
-
-    Args:
-        input: Row numbers, shape (bags, rows of a bag); or one vector, cut by `offsets`.
-        weight: The table, shape (rows, width).
-        offsets: Where each bag begins in a vector of row numbers.
-        mode: `sum`, `mean` or `max`.
-        per_sample_weights: A factor for each row number, for `sum` alone.
-        padding_idx: A row that counts for nothing.
-        include_last_offset: Whether the last offset is the end of the last bag.
-    """
-    if mode not in ("sum", "mean", "max"):
-        raise vkml.ArgumentError(f"[embedding_bag] mode is {mode!r}. Pass 'sum', 'mean' or 'max'.")
-    if per_sample_weights is not None and mode != "sum":
-        raise vkml.ArgumentError("[embedding_bag] per_sample_weights need mode='sum'.")
-    if input.ndim == 2:
-        bags, longest = input.shape
-        bag = vkml.arange(bags, device=input.device).repeat_interleave(longest)
-    elif offsets is None:
-        raise vkml.ArgumentError("[embedding_bag] a vector of row numbers needs offsets.")
-    else:
-        starts = offsets[:-1] if include_last_offset else offsets
-        bags = starts.shape[0]
-        places = vkml.arange(input.shape[0], device=input.device).to(starts.dtype)
-        bag = vkml.searchsorted(starts, places, right=True) - 1
-    flat = input.reshape(-1)
-    rows = _embedding_as("embedding_bag", flat, weight)
-    counted = vkml.ones_like(flat).to(rows.dtype)
-    if padding_idx is not None:
-        counted = (flat != padding_idx % weight.shape[0]).to(rows.dtype)
-    index = bag.unsqueeze(1).broadcast_to(rows.shape)
-    base = vkml.zeros(bags, weight.shape[1], dtype=rows.dtype, device=rows.device)
-    if mode == "max":
-        rows = vkml.where(counted.unsqueeze(1) > 0, rows, -math.inf)
-        largest = vkml.scatter_reduce(base, 0, index, rows, "amax", include_self=False)
-        # A bag without rows gives 0.
-        return vkml.where(largest.detach() > -math.inf, largest, 0.0)
-    factors = counted
-    if per_sample_weights is not None:
-        factors = counted * per_sample_weights.reshape(-1)
-    total = vkml.scatter_add(base, 0, index, rows * factors.unsqueeze(1))
-    if mode == "sum":
-        return total
-    sizes = vkml.scatter_add(base[:, 0], 0, bag, counted)
-    return total / sizes.clamp(min=1.0).unsqueeze(1)
 
 
 _check_arguments(globals(), __all__)

@@ -21,6 +21,7 @@ class GroupNorm(Module):
         affine: Whether there are learned factors and offsets.
         device: Where the parameters live.
         dtype: Of the parameters.
+        bias: Whether there are offsets beside the factors.
 
     Attributes:
         weight: Shape (num_channels,), or None.
@@ -38,6 +39,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups != 0:
@@ -52,12 +55,13 @@ class GroupNorm(Module):
         ones = Parameter(vkml.ones(shape, dtype=dtype, device=device)) if affine else None
         zeros = Parameter(vkml.zeros(shape, dtype=dtype, device=device)) if affine else None
         self.register_parameter("weight", ones)
-        self.register_parameter("bias", zeros)
+        self.register_parameter("bias", zeros if bias else None)
 
     def reset_parameters(self) -> None:
         """Sets factors to 1 and offsets to 0."""
-        if self.weight is not None and self.bias is not None:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -129,12 +133,14 @@ class _InstanceNorm(Module):
         track_running_stats: Whether statistics are kept in training and used in evaluation.
         device: Where the parameters live.
         dtype: Of the parameters.
+        bias: Whether there are learned offsets beside the factors.
     """
 
     weight: Parameter | None
     bias: Parameter | None
     running_mean: Tensor | None
     running_var: Tensor | None
+    _optional_state = frozenset({"num_batches_tracked"})
     _ranks: tuple[int, ...] = ()
 
     def __init__(
@@ -146,6 +152,8 @@ class _InstanceNorm(Module):
         track_running_stats: bool = False,
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -158,7 +166,7 @@ class _InstanceNorm(Module):
             return vkml.full((num_features,), value, dtype=dtype or vkml.float32, device=device)
 
         self.register_parameter("weight", Parameter(filled(1.0)) if affine else None)
-        self.register_parameter("bias", Parameter(filled(0.0)) if affine else None)
+        self.register_parameter("bias", Parameter(filled(0.0)) if affine and bias else None)
         self.register_buffer("running_mean", filled(0.0) if track_running_stats else None)
         self.register_buffer("running_var", filled(1.0) if track_running_stats else None)
         count = vkml.tensor(0, dtype=vkml.int64, device=device) if track_running_stats else None

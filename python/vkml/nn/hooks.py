@@ -7,6 +7,7 @@ order, and are what hooks see and may replace.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -45,10 +46,12 @@ class RemovableHandle:
         self.remove()
 
 
-def register(hooks: dict[int, Hook], hook: Hook) -> RemovableHandle:
-    """Files a hook, behind those that are there."""
+def register(hooks: OrderedDict[int, Hook], hook: Hook, prepend: bool = False) -> RemovableHandle:
+    """Files a hook, behind those that are there or before them."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
     return handle
 
 

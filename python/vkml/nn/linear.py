@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import vkml
 from vkml import Tensor
 from vkml.nn import functional, init
 from vkml.nn.module import Module
 from vkml.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Identity(Module):
@@ -128,6 +131,14 @@ class Bilinear(Module):
         return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
 
 
+def _table_extents(layer: str, embeddings: Tensor) -> tuple[int, int]:
+    if embeddings.ndim != 2:
+        raise vkml.ShapeError(
+            f"[{layer}] a table has rows and a width, not shape {tuple(embeddings.shape)}."
+        )
+    return embeddings.shape[0], embeddings.shape[1]
+
+
 class Embedding(Module):
     """A table of rows, looked up by number.
 
@@ -135,6 +146,10 @@ class Embedding(Module):
         num_embeddings: Number of rows.
         embedding_dim: Width of a row.
         padding_idx: A row that starts as zeros and receives no gradient.
+        max_norm: The most a row's norm may be, as in `functional.embedding`.
+        norm_type: The p of that norm.
+        scale_grad_by_freq: Whether a row's gradient is divided by how often it is looked up.
+        sparse: Accepted as PyTorch's: gradients are dense.
         device: Where the table lives.
         dtype: Of the table.
 
@@ -149,6 +164,10 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
         *,
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
@@ -161,9 +180,48 @@ class Embedding(Module):
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
         table = vkml.empty((num_embeddings, embedding_dim), dtype=dtype, device=device)
         self.weight = Parameter(table)
         self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Self:
+        """A layer with a given table.
+
+        Args:
+            embeddings: The table (rows, width), which the layer shares.
+            freeze: Whether it is kept from training.
+            padding_idx: As in the constructor, as are the others.
+            max_norm: The most a row's norm may be.
+            norm_type: The p of that norm.
+            scale_grad_by_freq: Whether a row's gradient is divided by how often it is looked up.
+            sparse: Accepted as PyTorch's.
+        """
+        layer = cls(
+            *_table_extents(cls.__name__, embeddings),
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            device=embeddings.device,
+            dtype=embeddings.dtype,
+        )
+        layer.weight = Parameter(embeddings, requires_grad=not freeze)
+        return layer
 
     def reset_parameters(self) -> None:
         """Draws a new table, and zeroes the padding row."""
@@ -177,7 +235,15 @@ class Embedding(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Maps row numbers of any shape to rows: (...) to (..., embedding_dim)."""
-        return functional.embedding(input, self.weight, self.padding_idx)
+        return functional.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
@@ -191,7 +257,11 @@ class EmbeddingBag(Module):
     Args:
         num_embeddings: Number of rows.
         embedding_dim: Width of a row.
+        max_norm: The most a row's norm may be, as in `functional.embedding`.
+        norm_type: The p of that norm.
+        scale_grad_by_freq: Whether a row's gradient is divided by how often it is looked up.
         mode: `sum`, `mean` or `max`.
+        sparse: Accepted as PyTorch's: gradients are dense.
         include_last_offset: Whether the last offset is the end of the last bag.
         padding_idx: A row that counts for nothing.
         device: Where the table lives.
@@ -207,8 +277,12 @@ class EmbeddingBag(Module):
         self,
         num_embeddings: int,
         embedding_dim: int,
-        *,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         mode: str = "mean",
+        sparse: bool = False,
+        *,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
         device: vkml.DeviceLike | None = None,
@@ -217,12 +291,57 @@ class EmbeddingBag(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
         self.mode = mode
+        self.sparse = sparse
         self.include_last_offset = include_last_offset
         self.padding_idx = padding_idx
         table = vkml.empty((num_embeddings, embedding_dim), dtype=dtype, device=device)
         self.weight = Parameter(table)
         self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:
+        """A layer with a given table; arguments as those of the constructor.
+
+        Args:
+            embeddings: The table (rows, width), which the layer shares.
+            freeze: Whether it is kept from training.
+            max_norm: The most a row's norm may be.
+            norm_type: The p of that norm.
+            scale_grad_by_freq: Whether a row's gradient is divided by how often it is looked up.
+            mode: `sum`, `mean` or `max`.
+            sparse: Accepted as PyTorch's.
+            include_last_offset: Whether the last offset is the end of the last bag.
+            padding_idx: A row that counts for nothing.
+        """
+        layer = cls(
+            *_table_extents(cls.__name__, embeddings),
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            include_last_offset=include_last_offset,
+            padding_idx=padding_idx,
+            device=embeddings.device,
+            dtype=embeddings.dtype,
+        )
+        layer.weight = Parameter(embeddings, requires_grad=not freeze)
+        return layer
 
     def reset_parameters(self) -> None:
         """Draws a new table."""
@@ -239,7 +358,11 @@ class EmbeddingBag(Module):
             input,
             self.weight,
             offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
             mode=self.mode,
+            sparse=self.sparse,
             per_sample_weights=per_sample_weights,
             padding_idx=self.padding_idx,
             include_last_offset=self.include_last_offset,

@@ -5,6 +5,8 @@ All reduce by `reduction`: `mean`, `sum` or `none`. Names and arguments are PyTo
 
 from __future__ import annotations
 
+import warnings
+
 import vkml
 from vkml import Tensor
 from vkml._vkml import _gather_as
@@ -37,33 +39,77 @@ def check_same_shape(input: Tensor, target: Tensor, operator: str) -> None:
         )
 
 
+def warn_of_broadcast(input: Tensor, target: Tensor, operator: str) -> None:
+    """Warns, as PyTorch does, of shapes that differ: a loss over pairs that were never meant."""
+    if input.shape != target.shape:
+        warnings.warn(
+            f"[{operator}] input has shape {tuple(input.shape)} and target {tuple(target.shape)}, "
+            f"which broadcast. Reshape one of them to the other's shape if that is not meant.",
+            stacklevel=4,
+        )
+
+
+def reduce_weighted(loss: Tensor, weight: Tensor | None, reduction: str, operator: str) -> Tensor:
+    """`reduce_loss` of a loss with a factor for each element; the mean is over factors too."""
+    if weight is None:
+        return reduce_loss(loss, reduction, operator)
+    check_same_shape(loss, weight, operator)
+    weighted = loss * weight
+    if reduction == "mean":
+        return weighted.sum() / weight.sum()
+    return reduce_loss(weighted, reduction, operator)
+
+
 @in_float32
-def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
-    """The squared difference."""
-    check_same_shape(input, target, "mse_loss")
+def mse_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
+    """The squared difference.
+
+    Args:
+        input: Any shape.
+        target: That shape; other shapes broadcast, with a warning.
+        reduction: `mean`, `sum` or `none`.
+        weight: A factor for each element, by whose sum the mean divides.
+    """
+    warn_of_broadcast(input, target, "mse_loss")
     difference = input - target
-    return reduce_loss(difference * difference, reduction, "mse_loss")
+    return reduce_weighted(difference * difference, weight, reduction, "mse_loss")
 
 
 @in_float32
-def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
-    """The absolute difference."""
-    check_same_shape(input, target, "l1_loss")
-    return reduce_loss((input - target).abs(), reduction, "l1_loss")
+def l1_loss(
+    input: Tensor, target: Tensor, *, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
+    """The absolute difference; arguments as `mse_loss`."""
+    warn_of_broadcast(input, target, "l1_loss")
+    return reduce_weighted((input - target).abs(), weight, reduction, "l1_loss")
 
 
 @in_float32
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """Half the squared difference up to `delta`, linear with slope `delta` beyond."""
-    check_same_shape(input, target, "huber_loss")
+    """Half the squared difference up to `delta`, linear with slope `delta` beyond.
+
+    Arguments as `mse_loss`, but the mean divides by the number of elements; `delta` is positive.
+    """
+    if not delta > 0:
+        raise vkml.ArgumentError(f"[huber_loss] delta is {delta}. Pass a positive number.")
+    warn_of_broadcast(input, target, "huber_loss")
     difference = (input - target).abs()
     loss = vkml.where(
         difference <= delta,
         0.5 * difference * difference,
         delta * (difference - 0.5 * delta),
     )
+    if weight is not None:
+        check_same_shape(loss, weight, "huber_loss")
+        loss = loss * weight
     return reduce_loss(loss, reduction, "huber_loss")
 
 
@@ -72,6 +118,8 @@ def smooth_l1_loss(
     input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
     """The Huber loss with `delta = beta`, divided by `beta`; the absolute difference at 0."""
+    if not beta >= 0:
+        raise vkml.ArgumentError(f"[smooth_l1_loss] beta is {beta}. Pass 0 or more.")
     if beta == 0.0:
         return l1_loss(input, target, reduction=reduction)
     return huber_loss(input, target, reduction, beta) / beta

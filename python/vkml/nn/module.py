@@ -139,6 +139,8 @@ class Module:
     # Attributes.
 
     _non_persistent_buffers: set[str]
+    # Names that a state may lack.
+    _optional_state: frozenset[str] = frozenset()
     # Buffers that state dicts hold in another dtype.
     _state_dtypes: Mapping[str, vkml.dtype] = MappingProxyType({})
 

@@ -85,6 +85,7 @@ class _BatchNorm(Module):
         track_running_stats: Whether running statistics are kept for evaluation.
         device: Where parameters and statistics live.
         dtype: Of parameters and statistics.
+        bias: Whether there are learned offsets beside the factors.
     """
 
     _ranks: tuple[int, ...] = ()
@@ -94,6 +95,8 @@ class _BatchNorm(Module):
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
 
+    # Of states that PyTorch saved before 0.4.1, which had no such count.
+    _optional_state = frozenset({"num_batches_tracked"})
     # Not every device has 64-bit integers; PyTorch's state has them.
     _state_dtypes = MappingProxyType({"num_batches_tracked": vkml.int64})
 
@@ -106,6 +109,8 @@ class _BatchNorm(Module):
         track_running_stats: bool = True,
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -118,7 +123,8 @@ class _BatchNorm(Module):
         self.register_parameter("bias", None)
         if affine:
             self.weight = Parameter(vkml.ones(shape, dtype=dtype, device=device))
-            self.bias = Parameter(vkml.zeros(shape, dtype=dtype, device=device))
+            if bias:
+                self.bias = Parameter(vkml.zeros(shape, dtype=dtype, device=device))
         for name in ("running_mean", "running_var", "num_batches_tracked"):
             self.register_buffer(name, None)
         if track_running_stats:
@@ -137,8 +143,9 @@ class _BatchNorm(Module):
     def reset_parameters(self) -> None:
         """Resets the running statistics, factors (1) and offsets (0)."""
         self.reset_running_stats()
-        if self.weight is not None and self.bias is not None:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def _count_batch(self) -> float:
@@ -205,6 +212,7 @@ class BatchNorm2d(_BatchNorm):
         track_running_stats: Whether running statistics are kept for evaluation.
         device: Where parameters and statistics live.
         dtype: Of parameters and statistics.
+        bias: Whether there are learned offsets beside the factors.
     """
 
     _ranks = (4,)

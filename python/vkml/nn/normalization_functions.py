@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import vkml
 from vkml import Tensor
-from vkml.mixed_precision import in_float32
+from vkml.mixed_precision import in_float32, through_float32
 
 
 def layer_norm(
@@ -161,7 +161,8 @@ def group_norm(
             f"[group_norm] the channels of {tuple(input.shape)} do not divide into {num_groups} "
             f"groups."
         )
-    rows = input.reshape(input.shape[0], num_groups, -1)
+    positions = math.prod(input.shape[2:]) * (input.shape[1] // num_groups)
+    rows = input.reshape(input.shape[0], num_groups, positions)
     return _affine(vkml.normalize(rows, (2,), eps).reshape(*input.shape), weight, bias)
 
 
@@ -206,6 +207,7 @@ def instance_norm(
     return _affine(vkml.normalize(input, axes, eps), weight, bias)
 
 
+@through_float32
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
@@ -223,7 +225,8 @@ def local_response_norm(
             f"[local_response_norm] needs (batch, channels, positions...), got "
             f"{tuple(input.shape)}."
         )
-    rows = (input * input).reshape(input.shape[0], 1, input.shape[1], -1)
+    extents = (input.shape[0], 1, input.shape[1], math.prod(input.shape[2:]))
+    rows = (input * input).reshape(extents)
     padded = vkml.pad(rows, (0, 0, size // 2, (size - 1) // 2))
     mean = vkml.avg_pool2d(padded, (size, 1), (1, 1)).reshape(*input.shape)
     return input / (mean * alpha + k) ** beta

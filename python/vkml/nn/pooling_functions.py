@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import vkml
 from vkml import Tensor
 from vkml._vkml import _scatter_as
+from vkml.mixed_precision import through_float32
 from vkml.nn.pairs import IntOrPair, as_pair, as_single
 
 OptionalPair = int | None | tuple[int | None, int | None]
@@ -152,6 +154,7 @@ def _power_mean(mean: Tensor, count: int, norm_type: float) -> Tensor:
     return vkml.where(inside, vkml.where(inside, positive, 1.0) ** (1.0 / norm_type), 0.0)
 
 
+@through_float32
 def lp_pool2d(
     input: Tensor,
     norm_type: float,
@@ -173,6 +176,7 @@ def lp_pool2d(
     return _power_mean(mean, kernel[0] * kernel[1], norm_type)
 
 
+@through_float32
 def lp_pool1d(
     input: Tensor,
     norm_type: float,
@@ -323,7 +327,9 @@ def _unpooled(
     for extent in extents:
         count *= extent
     flat = vkml.zeros((*lead, count), dtype=input.dtype, device=input.device)
-    source, index = input.reshape(*lead, -1), indices.reshape(*lead, -1)
+    source, index = (
+        each.reshape(*lead, math.prod(each.shape[len(lead) :])) for each in (input, indices)
+    )
     return _scatter_as(operator, flat, -1, index, source).reshape(*lead, *extents)
 
 

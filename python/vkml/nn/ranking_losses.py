@@ -11,13 +11,21 @@ from collections.abc import Callable
 import vkml
 from vkml import Tensor
 from vkml._vkml import _gather_as
-from vkml.mixed_precision import in_float32
+from vkml.mixed_precision import in_float32, through_float32
 from vkml.nn.loss_functions import check_reduction, check_same_shape, reduce_loss
 
 
-@in_float32
+@through_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along `dim`; norms are at least `eps`."""
+    """The cosine of the angle between vectors along `dim`; norms are at least `eps`.
+
+    Args:
+        x1: Vectors.
+        x2: Vectors; both broadcast to one shape.
+        dim: Their axis in that shape.
+        eps: The least norm.
+    """
+    x1, x2 = vkml.broadcast_tensors(x1, x2)
     norms = vkml.norm(x1, 2, dim).clamp(min=eps) * vkml.norm(x2, 2, dim).clamp(min=eps)
     return (x1 * x2).sum(dim) / norms
 

@@ -194,7 +194,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"[channel_shuffle] {tuple(input.shape)} has no channels in {groups} groups."
         )
     batch, channels = input.shape[0], input.shape[1]
-    shuffled = input.reshape(batch, groups, channels // groups, -1).transpose(1, 2)
+    positions = math.prod(input.shape[2:])
+    shuffled = input.reshape(batch, groups, channels // groups, positions).transpose(1, 2)
     return shuffled.reshape(*input.shape)
 
 

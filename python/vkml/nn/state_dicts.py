@@ -70,7 +70,8 @@ def load(module: Module, state_dict: Mapping[str, Any], strict: bool) -> Incompa
             hook(owner, state, prefix, {}, strict, missing, unexpected, faults)
     own = {prefix + name: tensor for prefix, owner in owners for name, tensor in owner._own_state()}
     extra = {prefix + EXTRA: owner for prefix, owner in owners if has_extra_state(owner)}
-    missing += [name for name in (*own, *extra) if name not in state]
+    optional = {prefix + name for prefix, owner in owners for name in owner._optional_state}
+    missing += [name for name in (*own, *extra) if name not in state and name not in optional]
     unexpected += [name for name in state if name not in own and name not in extra]
     if strict and missing:
         faults.append(f"missing keys: {', '.join(missing)}")

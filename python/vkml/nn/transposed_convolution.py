@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import vkml
@@ -26,19 +27,54 @@ class _Transposed(Convolution):
         groups: int,
         bias: bool,
         dilation: Any,
+        padding_mode: str,
         device: vkml.DeviceLike | None,
         dtype: vkml.dtype | None,
     ) -> None:
         shape = (in_channels, out_channels // max(groups, 1), *size)
-        super().__init__(in_channels, out_channels, groups, shape, bias, device, dtype)
+        if padding_mode != "zeros":
+            raise vkml.ArgumentError(
+                f"[{type(self).__name__}] padding_mode is {padding_mode!r}. A transposed "
+                "convolution takes away what padding adds: pass 'zeros'."
+            )
+        super().__init__(
+            in_channels, out_channels, groups, shape, bias, padding_mode, device, dtype
+        )
         self.stride = stride
         self.padding = padding
         self.output_padding = output_padding
         self.dilation = dilation
 
-    def _layout(self) -> tuple[Any, ...]:
+    def _layout(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[Any, ...]:
         """The functions' arguments behind the bias."""
-        return self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        added = self.output_padding
+        if output_size is not None:
+            added = self._output_padding(input, tuple(output_size))
+        return self.stride, self.padding, added, self.groups, self.dilation
+
+    def _output_padding(self, input: Tensor, output_size: tuple[int, ...]) -> tuple[int, ...]:
+        """What has to be added for a result of these extents."""
+        axes = self.weight.ndim - 2
+        each = [
+            (value,) * axes if isinstance(value, int) else tuple(value)
+            for value in (self.stride, self.padding, self.dilation)
+        ]
+        least = tuple(
+            (extent - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1
+            for extent, stride, padding, dilation, kernel in zip(
+                input.shape[-axes:], *each, self.weight.shape[2:], strict=True
+            )
+        )
+        added = tuple(want - have for want, have in zip(output_size[-axes:], least, strict=False))
+        fits = len(output_size) in (axes, input.ndim) and all(
+            0 <= extra < stride for extra, stride in zip(added, each[0], strict=True)
+        )
+        if not fits:
+            raise vkml.ShapeError(
+                f"[{type(self).__name__}] output_size {output_size} is not from {least} to less "
+                f"than a stride {each[0]} more."
+            )
+        return added
 
 
 class ConvTranspose1d(_Transposed):
@@ -55,7 +91,7 @@ class ConvTranspose1d(_Transposed):
         groups: int = 1,
         bias: bool = True,
         dilation: int | tuple[int] = 1,
-        *,
+        padding_mode: str = "zeros",
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:
@@ -69,13 +105,19 @@ class ConvTranspose1d(_Transposed):
             groups,
             bias,
             dilation,
+            padding_mode,
             device,
             dtype,
         )
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Maps (batch, in_channels, length) to (batch, out_channels, ...)."""
-        return functional.conv_transpose1d(input, self.weight, self.bias, *self._layout())
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Maps (batch, in_channels, length) to (batch, out_channels, ...).
+
+        Of the lengths that a stride makes possible `output_size` chooses, instead of
+        `output_padding`.
+        """
+        layout = self._layout(input, output_size)
+        return functional.conv_transpose1d(input, self.weight, self.bias, *layout)
 
 
 class ConvTranspose2d(_Transposed):
@@ -91,6 +133,7 @@ class ConvTranspose2d(_Transposed):
         groups: Blocks of channels that do not see each other; divides both channel counts.
         bias: Whether there is an offset.
         dilation: Distance between kernel elements.
+        padding_mode: `zeros`, PyTorch's only one.
         device: Where the parameters live.
         dtype: Of the parameters.
     """
@@ -106,7 +149,7 @@ class ConvTranspose2d(_Transposed):
         groups: int = 1,
         bias: bool = True,
         dilation: IntOrPair = 1,
-        *,
+        padding_mode: str = "zeros",
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:
@@ -120,13 +163,19 @@ class ConvTranspose2d(_Transposed):
             groups,
             bias,
             dilation,
+            padding_mode,
             device,
             dtype,
         )
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Maps (batch, in_channels, height, width) to (batch, out_channels, ...)."""
-        return functional.conv_transpose2d(input, self.weight, self.bias, *self._layout())
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Maps (batch, in_channels, height, width) to (batch, out_channels, ...).
+
+        Of the extents that a stride makes possible `output_size` chooses, instead of
+        `output_padding`.
+        """
+        layout = self._layout(input, output_size)
+        return functional.conv_transpose2d(input, self.weight, self.bias, *layout)
 
 
 class Unfold(Module):

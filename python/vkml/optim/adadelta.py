@@ -6,7 +6,14 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
+from vkml.optim.optimizer import (
+    Optimizer,
+    ParameterGroup,
+    Parameters,
+    ascent_or_decay,
+    refuse_differentiable,
+    require,
+)
 
 
 class Adadelta(Optimizer):
@@ -22,6 +29,10 @@ class Adadelta(Optimizer):
         eps: Added under both roots.
         weight_decay: Adds `weight_decay * p` to the gradient.
         maximize: Goes up instead of down.
+        foreach: Accepted as PyTorch's, and without effect: all updates are one plan anyway.
+        capturable: Likewise; `vkml.jit` records any optimiser.
+        differentiable: False: updates have no gradients. `vkml.func` differentiates updates
+            that are written as functions.
     """
 
     def __init__(
@@ -31,9 +42,13 @@ class Adadelta(Optimizer):
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0.0,
+        foreach: bool | None = None,
         *,
+        capturable: bool = False,
         maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
+        refuse_differentiable(differentiable, "Adadelta")
         require(lr >= 0, "Adadelta", "lr", lr, "a number >= 0")
         require(0 <= rho <= 1, "Adadelta", "rho", rho, "a number in [0, 1]")
         require(eps >= 0, "Adadelta", "eps", eps, "a number >= 0")

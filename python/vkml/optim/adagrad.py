@@ -6,7 +6,14 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
+from vkml.optim.optimizer import (
+    Optimizer,
+    ParameterGroup,
+    Parameters,
+    ascent_or_decay,
+    refuse_differentiable,
+    require,
+)
 
 
 class Adagrad(Optimizer):
@@ -22,6 +29,10 @@ class Adagrad(Optimizer):
         initial_accumulator_value: The sum at the beginning.
         eps: Added to the root.
         maximize: Goes up instead of down.
+        foreach: Accepted as PyTorch's, and without effect: all updates are one plan anyway.
+        fused: Likewise.
+        differentiable: False: updates have no gradients. `vkml.func` differentiates updates
+            that are written as functions.
     """
 
     def __init__(
@@ -32,9 +43,13 @@ class Adagrad(Optimizer):
         weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
+        foreach: bool | None = None,
         *,
         maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
+        refuse_differentiable(differentiable, "Adagrad")
         for name, value in {
             "lr": lr,
             "lr_decay": lr_decay,

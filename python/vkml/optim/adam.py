@@ -6,7 +6,14 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
+from vkml.optim.optimizer import (
+    Optimizer,
+    ParameterGroup,
+    Parameters,
+    ascent_or_decay,
+    refuse_differentiable,
+    require,
+)
 
 
 class Adam(Optimizer):
@@ -20,10 +27,13 @@ class Adam(Optimizer):
         weight_decay: Adds `weight_decay * p` to the gradient.
         amsgrad: Divides by the largest mean square so far (Reddi et al., 2018).
         maximize: Goes up instead of down.
+        foreach: Accepted as PyTorch's, and without effect: all updates are one plan anyway.
+        fused: Likewise.
+        capturable: Likewise; `vkml.jit` records any optimiser.
+        differentiable: False: updates have no gradients. `vkml.func` differentiates updates
+            that are written as functions.
+        decoupled_weight_decay: Shrinks the parameter itself instead, as `AdamW` does.
     """
-
-    # AdamW differs only here: it shrinks the parameter itself, apart from the gradient.
-    _decoupled_decay = False
 
     def __init__(
         self,
@@ -34,9 +44,15 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         amsgrad: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
         name = type(self).__name__
+        refuse_differentiable(differentiable, name)
         require(lr >= 0, name, "lr", lr, "a number >= 0")
         require(eps >= 0, name, "eps", eps, "a number >= 0")
         require(all(0 <= b < 1 for b in betas), name, "betas", betas, "two numbers in [0, 1)")
@@ -50,6 +66,7 @@ class Adam(Optimizer):
                 "weight_decay": weight_decay,
                 "amsgrad": amsgrad,
                 "maximize": maximize,
+                "decoupled_weight_decay": decoupled_weight_decay,
             },
         )
 
@@ -65,9 +82,10 @@ class Adam(Optimizer):
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = vkml.zeros_like(parameter)
         state["step"] += 1
-        gradient = ascent_or_decay(parameter, gradient, group, decay=not self._decoupled_decay)
+        is_decoupled = group["decoupled_weight_decay"]
+        gradient = ascent_or_decay(parameter, gradient, group, decay=not is_decoupled)
         value: Tensor = parameter
-        if decay != 0 and self._decoupled_decay:
+        if decay != 0 and is_decoupled:
             value = value * (1 - lr * decay)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.assign_(mean * beta1 + gradient * (1 - beta1))
@@ -85,8 +103,6 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam whose weight decay shrinks the parameter itself; arguments as `Adam`."""
 
-    _decoupled_decay = True
-
     def __init__(
         self,
         params: Parameters,
@@ -97,5 +113,22 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

@@ -6,7 +6,14 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
+from vkml.optim.optimizer import (
+    Optimizer,
+    ParameterGroup,
+    Parameters,
+    ascent_or_decay,
+    refuse_differentiable,
+    require,
+)
 
 
 class Adamax(Optimizer):
@@ -21,6 +28,10 @@ class Adamax(Optimizer):
         eps: Added to the magnitude.
         weight_decay: Adds `weight_decay * p` to the gradient.
         maximize: Goes up instead of down.
+        foreach: Accepted as PyTorch's, and without effect: all updates are one plan anyway.
+        capturable: Likewise; `vkml.jit` records any optimiser.
+        differentiable: False: updates have no gradients. `vkml.func` differentiates updates
+            that are written as functions.
     """
 
     def __init__(
@@ -30,9 +41,13 @@ class Adamax(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        foreach: bool | None = None,
         *,
         maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
     ) -> None:
+        refuse_differentiable(differentiable, "Adamax")
         require(lr >= 0, "Adamax", "lr", lr, "a number >= 0")
         require(eps >= 0, "Adamax", "eps", eps, "a number >= 0")
         require(all(0 <= b < 1 for b in betas), "Adamax", "betas", betas, "two numbers in [0, 1)")

@@ -6,7 +6,14 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
+from vkml.optim.optimizer import (
+    Optimizer,
+    ParameterGroup,
+    Parameters,
+    ascent_or_decay,
+    refuse_differentiable,
+    require,
+)
 
 
 class NAdam(Optimizer):
@@ -25,6 +32,10 @@ class NAdam(Optimizer):
         momentum_decay: How fast the momentum grows.
         decoupled_weight_decay: Shrinks the parameter itself instead, as AdamW does.
         maximize: Goes up instead of down.
+        foreach: Accepted as PyTorch's, and without effect: all updates are one plan anyway.
+        capturable: Likewise; `vkml.jit` records any optimiser.
+        differentiable: False: updates have no gradients. `vkml.func` differentiates updates
+            that are written as functions.
     """
 
     _floats = frozenset({"mu_product"})
@@ -39,8 +50,12 @@ class NAdam(Optimizer):
         momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
+        refuse_differentiable(differentiable, "NAdam")
         require(lr >= 0, "NAdam", "lr", lr, "a number >= 0")
         require(eps >= 0, "NAdam", "eps", eps, "a number >= 0")
         require(all(0 <= b < 1 for b in betas), "NAdam", "betas", betas, "two numbers in [0, 1)")

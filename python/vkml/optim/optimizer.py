@@ -8,13 +8,15 @@ schedule or a step count never compiles anything again.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import vkml
 from vkml import Tensor, enable_grad, no_grad
 from vkml.foreign import is_tensor, tensor_from
+from vkml.nn.hooks import Hook, RemovableHandle, register
+from vkml.optim.step_hooks import between_hooks
 from vkml.recorded_numbers import recorded, recorded_entry, recorded_list
 
 ParameterGroup = dict[str, Any]
@@ -30,14 +32,19 @@ class Optimizer:
         defaults: The settings of groups that do not give their own.
 
     Attributes:
-        param_groups: One dictionary for each group: `params` and its settings. Schedules change
-            the settings.
+        param_groups: One dictionary for each group: `params` and its settings, and the names of
+            parameters that came with names, `param_names`. Schedules change the settings.
         state: What the optimiser remembers of each parameter.
     """
 
     # The entries of a parameter's state that are Python numbers; PyTorch keeps tensors there.
     _integers = frozenset({"step"})
     _floats: frozenset[str] = frozenset()
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "step" in cls.__dict__:
+            cls.step = between_hooks(cls.step)  # type: ignore[method-assign]
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -53,6 +60,12 @@ class Optimizer:
         self.defaults = defaults
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[ParameterGroup] = []
+        self._step_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._step_post_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._state_dict_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._state_dict_post_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._load_state_dict_pre_hooks: OrderedDict[int, Hook] = OrderedDict()
+        self._load_state_dict_post_hooks: OrderedDict[int, Hook] = OrderedDict()
         groups: list[Any] = list(params)
         if not groups:
             raise vkml.ArgumentError(f"[{type(self).__name__}] got an empty parameter list.")
@@ -66,13 +79,25 @@ class Optimizer:
         group = dict(param_group)
         listed = group["params"]
         listed = [listed] if isinstance(listed, Tensor) else list(listed)
+        names = [entry[0] for entry in listed if isinstance(entry, tuple)]
         tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in listed]
+        if names and len(names) != len(listed):
+            raise vkml.ArgumentError(
+                f"[{type(self).__name__}] {len(names)} of {len(listed)} parameters have names. "
+                "Name all of them or none."
+            )
         known = {id(tensor) for other in self.param_groups for tensor in other["params"]}
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
                 raise vkml.DTypeError(
                     f"[{type(self).__name__}] can only optimize Tensors, got {tensor!r} of type "
                     f"{type(tensor).__name__}. Pass model.parameters()."
+                )
+            if tensor.requires_grad and not tensor.is_leaf:
+                raise vkml.ArgumentError(
+                    f"[{type(self).__name__}] can't optimize a non-leaf Tensor: one of shape "
+                    f"{tuple(tensor.shape)} is the result of an operator, and its gradient is not "
+                    "kept. Pass the tensor that it was computed from, or tensor.detach()."
                 )
             if id(tensor) in known:
                 raise vkml.ArgumentError(
@@ -81,6 +106,8 @@ class Optimizer:
                 )
             known.add(id(tensor))
         group["params"] = tensors
+        if names:
+            group["param_names"] = names
         for name, value in self.defaults.items():
             group.setdefault(name, value)
         self.param_groups.append(group)
@@ -94,6 +121,7 @@ class Optimizer:
                 else:
                     tensor.grad = vkml.zeros_like(tensor.grad)
 
+    @between_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates every parameter that has a gradient.
 
@@ -129,6 +157,8 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """State and settings, with parameters as numbers in order of appearance."""
+        for hook in tuple(self._state_dict_pre_hooks.values()):
+            hook(self)
         number = {id(t): n for n, t in enumerate(self._all_parameters())}
         groups = [
             {**group, "params": [number[id(tensor)] for tensor in group["params"]]}
@@ -140,7 +170,11 @@ class Optimizer:
             }
             for tensor, entries in self.state.items()
         }
-        return {"state": state, "param_groups": groups}
+        saved: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in tuple(self._state_dict_post_hooks.values()):
+            replaced = hook(self, saved)
+            saved = saved if replaced is None else replaced
+        return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over state and settings that `state_dict` gave, this class's or PyTorch's.
@@ -150,6 +184,10 @@ class Optimizer:
         Raises:
             ArgumentError: When the groups differ in number or length. Nothing is changed then.
         """
+        state_dict = dict(state_dict)  # hooks may change it
+        for hook in tuple(self._load_state_dict_pre_hooks.values()):
+            replaced = hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
         groups = state_dict["param_groups"]
         ours = [len(group["params"]) for group in self.param_groups]
         theirs = [len(group["params"]) for group in groups]
@@ -171,6 +209,44 @@ class Optimizer:
                     for name, value in entries.items()
                     if value is not None
                 }
+        for hook in tuple(self._load_state_dict_post_hooks.values()):
+            hook(self)
+
+    # Hooks.
+
+    def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` before each step.
+
+        Unless None, what it returns, a pair, replaces the step's arguments.
+        """
+        return register(self._step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Hook) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` after each step."""
+        return register(self._step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer)` before the state is saved."""
+        return register(self._state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)` when it was; what it returns replaces the state."""
+        return register(self._state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Hook, prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)` before a state, a copy, is loaded.
+
+        What it returns replaces the state.
+        """
+        return register(self._load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Hook, prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(optimizer)` after a state was loaded."""
+        return register(self._load_state_dict_post_hooks, hook, prepend)
 
     def _load_entry(self, name: str, value: Any, like: Tensor) -> Any:
         if name in self._integers:
@@ -217,3 +293,14 @@ def require(condition: bool, optimizer: str, setting: str, value: object, wanted
     """Raises ArgumentError for a setting that makes no sense."""
     if not condition:
         raise vkml.ArgumentError(f"[{optimizer}] {setting} is {value}. Pass {wanted}.")
+
+
+def refuse_differentiable(differentiable: bool, optimizer: str) -> None:
+    """Raises for PyTorch's option that has no meaning here."""
+    require(
+        not differentiable,
+        optimizer,
+        "differentiable",
+        differentiable,
+        "False; an update written as a function has gradients",
+    )

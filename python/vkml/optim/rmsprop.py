@@ -6,7 +6,14 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
+from vkml.optim.optimizer import (
+    Optimizer,
+    ParameterGroup,
+    Parameters,
+    ascent_or_decay,
+    refuse_differentiable,
+    require,
+)
 
 
 class RMSprop(Optimizer):
@@ -21,6 +28,10 @@ class RMSprop(Optimizer):
         momentum: How much of the last step is repeated.
         centered: Takes the square of the mean gradient away from the mean square.
         maximize: Goes up instead of down.
+        foreach: Accepted as PyTorch's, and without effect: all updates are one plan anyway.
+        capturable: Likewise; `vkml.jit` records any optimiser.
+        differentiable: False: updates have no gradients. `vkml.func` differentiates updates
+            that are written as functions.
     """
 
     def __init__(
@@ -32,9 +43,12 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
-        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
         maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
+        refuse_differentiable(differentiable, "RMSprop")
         require(lr >= 0, "RMSprop", "lr", lr, "a number >= 0")
         require(eps >= 0, "RMSprop", "eps", eps, "a number >= 0")
         require(alpha >= 0, "RMSprop", "alpha", alpha, "a number >= 0")

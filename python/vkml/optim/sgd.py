@@ -6,7 +6,14 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml.optim.optimizer import Optimizer, ParameterGroup, Parameters, ascent_or_decay, require
+from vkml.optim.optimizer import (
+    Optimizer,
+    ParameterGroup,
+    Parameters,
+    ascent_or_decay,
+    refuse_differentiable,
+    require,
+)
 
 
 class SGD(Optimizer):
@@ -20,6 +27,10 @@ class SGD(Optimizer):
         weight_decay: Adds `weight_decay * p` to the gradient.
         nesterov: Looks one step of momentum ahead. Needs momentum and no dampening.
         maximize: Goes up instead of down.
+        foreach: Accepted as PyTorch's, and without effect: all updates are one plan anyway.
+        fused: Likewise.
+        differentiable: False: updates have no gradients. `vkml.func` differentiates updates
+            that are written as functions.
     """
 
     def __init__(
@@ -32,7 +43,11 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
+        refuse_differentiable(differentiable, "SGD")
         require(lr >= 0, "SGD", "lr", lr, "a number >= 0")
         require(momentum >= 0, "SGD", "momentum", momentum, "a number >= 0")
         require(weight_decay >= 0, "SGD", "weight_decay", weight_decay, "a number >= 0")

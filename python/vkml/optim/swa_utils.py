@@ -20,6 +20,7 @@ from vkml.optim.lr_scheduler import LRScheduler
 from vkml.optim.optimizer import Optimizer
 
 AverageFunction = Callable[[Tensor, Tensor, int], Tensor]
+MultiAverageFunction = Callable[[list[Tensor], list[Tensor], int], None]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> AverageFunction:
@@ -42,6 +43,24 @@ def get_swa_avg_fn() -> AverageFunction:
     return average
 
 
+def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverageFunction:
+    """`get_ema_avg_fn` of all weights at once, in place."""
+    return _in_place(get_ema_avg_fn(decay))
+
+
+def get_swa_multi_avg_fn() -> MultiAverageFunction:
+    """`get_swa_avg_fn` of all weights at once, in place."""
+    return _in_place(get_swa_avg_fn())
+
+
+def _in_place(average: AverageFunction) -> MultiAverageFunction:
+    def update(averaged: list[Tensor], model: list[Tensor], num_averaged: int) -> None:
+        for ours, theirs in zip(averaged, model, strict=True):
+            ours.copy_(average(ours, theirs, num_averaged))
+
+    return update
+
+
 class AveragedModel(Module):
     """A copy of a model that averages the model's weights.
 
@@ -52,6 +71,8 @@ class AveragedModel(Module):
         device: Where the copy lives; where the model lives if None.
         avg_fn: Takes the average, the new value and the number of averaged values; gives the next
             average. `get_swa_avg_fn()` if None.
+        multi_avg_fn: Takes all averages that were begun, all new values and that number; writes
+            the next averages. Instead of `avg_fn`.
         use_buffers: Whether buffers of floating point are averaged too. The others are the model's
             last ones.
 
@@ -67,14 +88,20 @@ class AveragedModel(Module):
         model: Module,
         device: Any = None,
         avg_fn: AverageFunction | None = None,
+        multi_avg_fn: MultiAverageFunction | None = None,
         use_buffers: bool = False,
     ) -> None:
         super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise vkml.ArgumentError(
+                "[AveragedModel] avg_fn and multi_avg_fn both say how to average. Pass one of them."
+            )
         self.module = copy.deepcopy(model)
         if device is not None:
             self.module.to(device)
         self.register_buffer("n_averaged", vkml.tensor(0, dtype=vkml.int64, device=vkml.cpu))
         self.avg_fn = get_swa_avg_fn() if avg_fn is None else avg_fn
+        self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
@@ -90,15 +117,23 @@ class AveragedModel(Module):
         """Takes the model's present weights into the average; the first call copies them."""
         count = int(self.n_averaged)
         changed: list[Tensor] = []
+        together: list[tuple[Tensor, Tensor]] = []
         with no_grad():
             for ours, theirs in zip(
                 self._averaged(self.module), self._averaged(model), strict=True
             ):
                 new = theirs.detach().to(ours.device)
                 if count > 0 and ours.dtype.is_floating_point:
+                    if self.multi_avg_fn is not None:
+                        together.append((ours, new))
+                        changed.append(ours)
+                        continue
                     new = self.avg_fn(ours, new, count)
                 ours.assign_(new.to(ours.dtype))
                 changed.append(ours)
+            if self.multi_avg_fn is not None and together:
+                averaged, values = (list(column) for column in zip(*together, strict=True))
+                self.multi_avg_fn(averaged, values, count)
             if not self.use_buffers:
                 for ours, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
                     ours.assign_(theirs.detach().to(ours.device).to(ours.dtype))

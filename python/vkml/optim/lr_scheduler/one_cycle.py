@@ -27,6 +27,8 @@ class OneCycleLR(LRScheduler):
         max_momentum: The momentum at both ends.
         div_factor: max_lr / initial rate.
         final_div_factor: initial rate / last rate.
+        three_phase: Whether the way down takes as long as the way up and ends at the initial rate,
+            and the remaining steps lead from there to the last rate.
         last_epoch: The last step that was done; -1 to begin.
     """
 
@@ -44,7 +46,7 @@ class OneCycleLR(LRScheduler):
         max_momentum: float = 0.95,
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
-        *,
+        three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
         if total_steps is None:
@@ -67,6 +69,7 @@ class OneCycleLR(LRScheduler):
         self.pct_start = pct_start
         self.anneal_strategy = anneal_strategy
         self.cycle_momentum = cycle_momentum
+        self.three_phase = three_phase
         groups = optimizer.param_groups
         for group, peak in zip(groups, _for_each_group(max_lr, len(groups)), strict=True):
             if last_epoch == -1:
@@ -84,34 +87,37 @@ class OneCycleLR(LRScheduler):
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (1 + math.cos(math.pi * share))
 
-    def _phase(self) -> tuple[bool, float]:
-        """Whether the rate is on its way up, and how far on this way the last step is."""
+    def _phases(self) -> list[tuple[float, tuple[str, str], tuple[str, str]]]:
+        """Of each phase its last step, and where rates and momenta begin and end."""
         top = self.pct_start * self.total_steps - 1
         last = self.total_steps - 1
+        up = (top, ("initial_lr", "max_lr"), ("max_momentum", "base_momentum"))
+        if not self.three_phase:
+            return [up, (last, ("max_lr", "min_lr"), ("base_momentum", "max_momentum"))]
+        return [
+            up,
+            (2 * top, ("max_lr", "initial_lr"), ("base_momentum", "max_momentum")),
+            (last, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")),
+        ]
+
+    def get_lr(self) -> list[float]:
+        """The rate of each group for step `last_epoch`; sets the momenta too."""
         if self.last_epoch > self.total_steps:  # one more than there are: loops end with a step
             raise vkml.ArgumentError(
                 f"[OneCycleLR] step {self.last_epoch} of {self.total_steps}. Ask for more "
                 f"total_steps."
             )
-        if self.last_epoch <= top:
-            return True, self.last_epoch / top if top > 0 else 1.0
-        return False, (self.last_epoch - top) / (last - top)
-
-    def get_lr(self) -> list[float]:
-        """The rate of each group for step `last_epoch`; sets the momenta too."""
-        rising, share = self._phase()
+        phases = self._phases()
+        number = next((i for i, p in enumerate(phases) if self.last_epoch <= p[0]), len(phases) - 1)
+        end, rate_names, momentum_names = phases[number]
+        start = phases[number - 1][0] if number > 0 else 0.0
+        share = (self.last_epoch - start) / (end - start) if end > start else 1.0
         rates = []
         for group in self.optimizer.param_groups:
-            start, end = (
-                (group["initial_lr"], group["max_lr"])
-                if rising
-                else (group["max_lr"], group["min_lr"])
-            )
-            rates.append(self._between(start, end, share))
+            rates.append(self._between(group[rate_names[0]], group[rate_names[1]], share))
             if self.cycle_momentum:
-                ends = (group["max_momentum"], group["base_momentum"])
-                start, end = ends if rising else ends[::-1]
-                _set_momentum("OneCycleLR", group, self._between(start, end, share))
+                ends = (group[momentum_names[0]], group[momentum_names[1]])
+                _set_momentum("OneCycleLR", group, self._between(*ends, share))
         return rates
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import vkml
@@ -22,7 +23,7 @@ class ReduceLROnPlateau(LRScheduler):
         threshold_mode: Whether `threshold` is a share of the best value (`rel`) or a difference
             from it (`abs`).
         cooldown: How many steps after a reduction do not count.
-        min_lr: The lowest rate.
+        min_lr: The lowest rate, for all groups or a list with one for each.
         eps: The least change of a rate that is carried out.
     """
 
@@ -35,7 +36,7 @@ class ReduceLROnPlateau(LRScheduler):
         threshold: float = 1e-4,
         threshold_mode: str = "rel",
         cooldown: int = 0,
-        min_lr: float = 0.0,
+        min_lr: float | Sequence[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
         if factor >= 1.0:
@@ -53,7 +54,14 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
         self.cooldown = cooldown
         self.cooldown_counter = 0
-        self.min_lr = min_lr
+        groups = len(optimizer.param_groups)
+        is_list = isinstance(min_lr, Sequence)
+        self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * groups
+        if is_list and len(self.min_lrs) != groups:
+            raise vkml.ArgumentError(
+                f"[ReduceLROnPlateau] min_lr has {len(self.min_lrs)} entries for {groups} "
+                "parameter groups. Pass one for each group, or one number."
+            )
         self.eps = eps
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = 0
@@ -93,7 +101,10 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._rates()
 
     def _reduce(self) -> None:
-        for group in self.optimizer.param_groups:
-            rate = max(group["lr"] * self.factor, self.min_lr)
+        groups = self.optimizer.param_groups
+        # A group that was added later has the lowest rate of the last one.
+        limits = self.min_lrs + self.min_lrs[-1:] * (len(groups) - len(self.min_lrs))
+        for group, least in zip(groups, limits, strict=True):
+            rate = max(group["lr"] * self.factor, least)
             if group["lr"] - rate > self.eps:
                 group["lr"] = rate
