@@ -96,12 +96,17 @@ void bind_creation(nb::module_& m) {
       "Every element the same number.");
   m.def(
       "full_like",
-      [](const Tensor& x, nb::handle fill_value, nb::handle dtype, nb::handle device) {
-        return full(x.extents(), number_from("full_like", fill_value), dtype_or(dtype, x.dtype()),
-                    device.is_none() ? x.device() : device_from(device));
+      [](const Tensor& x, nb::handle fill_value, nb::handle dtype, nb::handle device,
+         bool requires_grad) {
+        Tensor filled =
+            full(x.extents(), number_from("full_like", fill_value), dtype_or(dtype, x.dtype()),
+                 device.is_none() ? x.device() : device_from(device));
+        if (requires_grad) filled.requires_grad_();
+        return filled;
       },
       nb::arg("input"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(), "One number in the shape of another tensor.");
+      nb::arg("device") = nb::none(), nb::arg("requires_grad") = false,
+      "One number in the shape of another tensor.");
   m.def(
       "arange",
       [](nb::handle start, nb::handle end, nb::handle step, nb::handle dtype, nb::handle device) {

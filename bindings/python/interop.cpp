@@ -302,11 +302,12 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
       "cpu", [](const Tensor& t) { return to(t, kCpu); }, Release(), "This tensor on the CPU.");
   tensor.def(
       "to",
-      [](const Tensor& t, nb::handle first, nb::handle second, nb::handle dtype,
-         nb::handle device) {
+      [](const Tensor& t, nb::handle first, nb::handle second, nb::handle dtype, nb::handle device,
+         bool, bool copies) {
         Tensor result = t;
         for (const nb::handle target : {first, second, dtype, device}) {
-          if (target.is_none()) continue;
+          // A flag in this place is PyTorch's non_blocking.
+          if (target.is_none() || PyBool_Check(target.ptr())) continue;
           const bool is_device = nb::isinstance<Device>(target) || nb::isinstance<nb::str>(target);
           if (is_device) {
             const Device where = device_from(target);
@@ -320,10 +321,12 @@ void bind_interop(nb::module_& m, nb::class_<Tensor>& tensor) {
             result = to(result, dtype_from(target));
           }
         }
-        return result;
+        return copies && result.slot() == t.slot() ? to_copy(result) : result;
       },
       nb::arg("first") = nb::none(), nb::arg("second") = nb::none(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(), "Another dtype, another device, or both.");
+      nb::arg("device") = nb::none(), nb::arg("non_blocking") = false, nb::arg("copy") = false,
+      "Another dtype, another device, or both; with copy a tensor of its own in any case. Copies "
+      "wait for nobody, whatever non_blocking says.");
   tensor.def(
       "to_device",
       [](const Tensor& t, nb::handle device, nb::handle stream) {

@@ -142,8 +142,9 @@ void bind_products_of(nb::module_& m, nb::class_<Tensor>& tensor) {
 void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(
       m, tensor, "norm",
-      [](const Tensor& x, nb::handle p, nb::handle dim, bool keepdim, nb::handle axis,
-         bool keepdims) {
+      [](const Tensor& given, nb::handle p, nb::handle dim, bool keepdim, nb::handle axis,
+         bool keepdims, nb::handle dtype) {
+        const Tensor x = dtype.is_none() ? given : to(given, dtype_from(dtype));
         if (nb::isinstance<nb::str>(p) && nb::cast<std::string>(p) == "nuc") {
           return nb::cast<Tensor>(
               nb::module_::import_("vkml.linalg")
@@ -152,7 +153,7 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
         return norm(x, order_from(p), axes_of("norm", x, dim, axis), keepdim || keepdims);
       },
       nb::arg("p") = 2.0, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
-      nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
+      nb::arg("axis") = nb::none(), nb::arg("keepdims") = false, nb::arg("dtype") = nb::none(),
       "sum(|x|^p)^(1 / p) over axes; the largest |x| for p = inf, the number of nonzeros for p = "
       "0. The gradient at 0 is 0.");
   def_both(
@@ -165,8 +166,9 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
   const auto nan_reduction = [&](const char* name, bool is_mean, const char* documentation) {
     def_both(
         m, tensor, name,
-        [name, is_mean](const Tensor& x, nb::handle dim, bool keepdim, nb::handle axis,
-                        bool keepdims) {
+        [name, is_mean](const Tensor& given, nb::handle dim, bool keepdim, nb::handle axis,
+                        bool keepdims, nb::handle dtype) {
+          const Tensor x = dtype.is_none() ? given : to(given, dtype_from(dtype));
           const Extents axes = axes_of(name, x, dim, axis);
           const Tensor is_number = logical_not(isnan(x));
           const Tensor numbers = where(is_number, x, Tensor(0));
@@ -180,7 +182,7 @@ void bind_statistics(nb::module_& m, nb::class_<Tensor>& tensor) {
           return is_half ? to(result, x.dtype()) : result;
         },
         nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::arg("axis") = nb::none(),
-        nb::arg("keepdims") = false, documentation);
+        nb::arg("keepdims") = false, nb::arg("dtype") = nb::none(), documentation);
   };
   nan_reduction("nansum", false, "The sum over axes of what is not NaN.");
   nan_reduction("nanmean", true, "The mean over axes of what is not NaN.");

@@ -101,7 +101,10 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
       [](const Tensor& x, double low, double high) {
         return random::uniform(x.extents(), low, high, x.dtype(), x.device());
       },
-      nb::arg("from") = 0.0, nb::arg("to") = 1.0, "Filled with uniform draws, in place.");
+      nb::arg("from") = 0.0, nb::arg("to") = 1.0,
+      // PyTorch's first name is a word of Python's, which a stub cannot hold.
+      nb::sig("def uniform_(self, *args: float, **kwargs: float) -> Tensor"),
+      "Filled with uniform draws from `from` (0) to `to` (1), in place.");
   def_fill(
       tensor, "normal_",
       [](const Tensor& x, double mean, double deviation) {

@@ -95,20 +95,22 @@ void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
   };
   def_both(
       m, tensor, "softmax",
-      [along](const Tensor& x, nb::handle dim, nb::handle axis) {
+      [along](const Tensor& x, nb::handle dim, nb::handle axis, nb::handle dtype) {
         const std::int64_t given = along("softmax", dim, axis);
-        return on_axes(x, [given](const Tensor& line) { return softmax(line, given); });
+        return on_axes(dtype.is_none() ? x : to(x, dtype_from(dtype)),
+                       [given](const Tensor& line) { return softmax(line, given); });
       },
-      nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
-      "exp(x) / sum(exp(x)) along an axis.");
+      nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(), nb::kw_only(),
+      nb::arg("dtype") = nb::none(), "exp(x) / sum(exp(x)) along an axis.");
   def_both(
       m, tensor, "log_softmax",
-      [along](const Tensor& x, nb::handle dim, nb::handle axis) {
+      [along](const Tensor& x, nb::handle dim, nb::handle axis, nb::handle dtype) {
         const std::int64_t given = along("log_softmax", dim, axis);
-        return on_axes(x, [given](const Tensor& line) { return log_softmax(line, given); });
+        return on_axes(dtype.is_none() ? x : to(x, dtype_from(dtype)),
+                       [given](const Tensor& line) { return log_softmax(line, given); });
       },
-      nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(),
-      "log(softmax(x)), without overflow.");
+      nb::arg("dim") = nb::none(), nb::arg("axis") = nb::none(), nb::kw_only(),
+      nb::arg("dtype") = nb::none(), "log(softmax(x)), without overflow.");
 }
 
 void bind_views(nb::module_& m, nb::class_<Tensor>& tensor) {
@@ -335,6 +337,12 @@ void bind_indexing(nb::module_& m, nb::class_<Tensor>& tensor) {
         return on_axes(x, [&](const Tensor& line) { return index_select(line, dim, places); });
       },
       nb::arg("dim"), nb::arg("index"), "Slices at the indices along an axis.");
+  m.def(
+      "take",
+      [](const Tensor& x, nb::handle given) {
+        return take(flatten(x), indices_from(given, "take", x.device()), 0);
+      },
+      nb::arg("input"), nb::arg("index"), "Elements of the flattened tensor at the indices.");
   m.def(
       "take",
       [](const Tensor& x, nb::handle given, nb::handle axis) {

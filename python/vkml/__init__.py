@@ -63,17 +63,17 @@ if TYPE_CHECKING:
     from vkml.array_api import unique_values as unique_values
     from vkml.array_api import unstack as unstack
     from vkml.func import vmap as vmap
-    from vkml.linalg import cholesky as cholesky
     from vkml.linalg import cholesky_inverse as cholesky_inverse
     from vkml.linalg import cholesky_solve as cholesky_solve
-    from vkml.linalg import det as det
-    from vkml.linalg import inv as inverse  # noqa: F401 (PyTorch's name at the top)
-    from vkml.linalg import logdet as logdet
-    from vkml.linalg import matrix_exp as matrix_exp
-    from vkml.linalg import matrix_power as matrix_power
     from vkml.linalg import multi_dot as multi_dot
-    from vkml.linalg import pinv as pinverse  # noqa: F401
-    from vkml.linalg import slogdet as slogdet
+    from vkml.matrices import cholesky as cholesky
+    from vkml.matrices import det as det
+    from vkml.matrices import inverse as inverse
+    from vkml.matrices import logdet as logdet
+    from vkml.matrices import matrix_exp as matrix_exp
+    from vkml.matrices import matrix_power as matrix_power
+    from vkml.matrices import pinverse as pinverse
+    from vkml.matrices import slogdet as slogdet
     from vkml.mixed_precision import autocast as autocast
     from vkml.mixed_precision import get_autocast_dtype as get_autocast_dtype
     from vkml.mixed_precision import is_autocast_enabled as is_autocast_enabled
@@ -124,15 +124,17 @@ _OF_ARRAY_API = frozenset(
         *("unique_values", "unstack"),
     )
 )
-_OF_LINALG = frozenset(
+_OF_LINALG = frozenset(("cholesky_inverse", "cholesky_solve", "multi_dot"))
+_OF_MATRICES = frozenset(
     (
-        *("cholesky", "cholesky_inverse", "cholesky_solve", "det", "logdet", "matrix_exp"),
-        *("matrix_power", "multi_dot", "slogdet"),
+        *("cholesky", "det", "inverse", "logdet", "matrix_exp", "matrix_power", "pinverse"),
+        "slogdet",
     )
 )
 _FROM_SUBMODULE = {
     **dict.fromkeys(_OF_ARRAY_API, "array_api"),
     **dict.fromkeys(_OF_LINALG, "linalg"),
+    **dict.fromkeys(_OF_MATRICES, "matrices"),
     **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_enabled"), "mixed_precision"),
     "vmap": "func",
     **dict.fromkeys(("mode", "nanmedian", "nanquantile"), "ranks"),
@@ -149,15 +151,11 @@ _FROM_SUBMODULE = {
 }
 
 
-_RENAMED = {"inverse": ("linalg", "inv"), "pinverse": ("linalg", "pinv")}
-
-
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"vkml.{name}")
-    if name in _FROM_SUBMODULE or name in _RENAMED:
-        module, own = _RENAMED.get(name) or (_FROM_SUBMODULE[name], name)
-        value = getattr(import_module(f"vkml.{module}"), own)
+    if name in _FROM_SUBMODULE:
+        value = getattr(import_module(f"vkml.{_FROM_SUBMODULE[name]}"), name)
         globals()[name] = value  # found at once from now on
         return value
     raise MissingAttributeError(f"module 'vkml' has no attribute '{name}'")

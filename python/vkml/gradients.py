@@ -60,6 +60,7 @@ def grad(
     grad_outputs: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -73,6 +74,7 @@ def grad(
         retain_graph: Whether another pass over the same graph may follow; as `create_graph` if
             None.
         create_graph: Whether the gradients can be differentiated again.
+        only_inputs: True: gradients of other leaves are what `backward` adds up.
         allow_unused: Whether an input that the outputs do not depend on has the gradient None
             instead of raising; as `materialize_grads` if None.
         is_grads_batched: Whether `grad_outputs` have a first axis more, of gradients to pull back
@@ -85,6 +87,8 @@ def grad(
     Raises:
         AutogradError: For an input that the outputs do not depend on, unless told otherwise.
     """
+    if not only_inputs:
+        raise vkml.ArgumentError("[grad] only_inputs is False. Use backward, or pass True.")
     if materialize_grads and allow_unused is False:
         raise vkml.ArgumentError(
             "[grad] materialize_grads gives zeros where nothing arrives. Leave out allow_unused."
@@ -138,6 +142,7 @@ def backward(
     grad_tensors: Gradients = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    *,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Adds the gradient of outputs with respect to every leaf below to that leaf's `grad`.

@@ -321,8 +321,11 @@ def vector_norm(
     ord: float = 2.0,
     dim: int | tuple[int, ...] | None = None,
     keepdim: bool = False,
+    *,
+    dtype: vkml.dtype | None = None,
 ) -> Tensor:
-    """The `ord`-norm over axes, or over everything; on every device."""
+    """The `ord`-norm over axes, or over everything; on every device. In `dtype`, if given."""
+    x = x if dtype is None else x.to(dtype)
     if ord < 0 and x.numel() == 0:
         raise vkml.ShapeError(
             f"[vector_norm] of no elements: shape {tuple(x.shape)}, ord {ord}. Pass ord >= 0."
@@ -330,16 +333,31 @@ def vector_norm(
     return vkml.norm(x, ord, dim, keepdim)
 
 
-def matrix_norm(A: Tensor, ord: str | float = "fro", keepdim: bool = False) -> Tensor:
+def matrix_norm(
+    A: Tensor,
+    ord: str | float = "fro",
+    dim: tuple[int, int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: vkml.dtype | None = None,
+) -> Tensor:
     """A norm of matrices (..., m, n).
 
     Args:
         A: The matrices.
         ord: `fro`; 1, -1, inf or -inf (sums of columns or rows), on every device; 2, -2 or `nuc`
             (singular values), on the CPU.
+        dim: The axes of rows and columns.
         keepdim: Whether the two axes stay, with extents of 1.
+        dtype: What the matrices are converted to first.
     """
+    if dtype is not None:
+        return matrix_norm(A.to(dtype), ord, dim, keepdim)
     axes = (-2, -1)
+    if tuple(axis % A.ndim for axis in dim) != (A.ndim - 2, A.ndim - 1):
+        moved = matrix_norm(vkml.movedim(A, tuple(dim), axes), ord, keepdim=True)
+        back = vkml.movedim(moved, axes, tuple(dim))
+        return back if keepdim else back.squeeze(tuple(dim))
     if ord == "fro":
         return vkml.norm(A, 2, axes, keepdim)
     if ord in (1, -1, float("inf"), -float("inf")):

@@ -185,7 +185,7 @@ def norm(
     if len(axes) != 2:
         raise vkml.ShapeError(f"[norm] order {ord!r} over {len(axes)} axes. Pass dim: one or two.")
     moved = vkml.movedim(A, axes, (-2, -1))
-    result = linalg.matrix_norm(moved, ord, keepdim)
+    result = linalg.matrix_norm(moved, ord, keepdim=keepdim)
     return vkml.movedim(result, (-2, -1), axes) if keepdim else result
 
 

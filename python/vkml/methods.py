@@ -93,7 +93,7 @@ class TensorMethods(Tensor):
             keep = create_graph if retain_graph is None else retain_graph
             self._backward(gradient, keep, create_graph)
         else:
-            vkml.autograd.backward(self, gradient, retain_graph, create_graph, inputs)
+            vkml.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     # New tensors, of this one's dtype and device.
 
@@ -355,9 +355,9 @@ class TensorMethods(Tensor):
         """See `vkml.linalg.matrix_power`."""
         return vkml.linalg.matrix_power(self, n)
 
-    def pinverse(self) -> Tensor:
+    def pinverse(self, rcond: float | None = None) -> Tensor:
         """See `vkml.linalg.pinv`."""
-        return vkml.linalg.pinv(self)
+        return vkml.linalg.pinv(self, rcond)
 
     def slogdet(self) -> typing.Any:
         """See `vkml.linalg.slogdet`."""
@@ -405,13 +405,13 @@ class TensorMethods(Tensor):
         """In place: whether it is 0."""
         return self.copy_(self.logical_not())
 
-    def cumsum_(self, dim: int) -> Tensor:
-        """In place: sums up to each element."""
-        return self.copy_(self.cumsum(dim))
+    def cumsum_(self, dim: int, *, dtype: typing.Any = None) -> Tensor:
+        """In place: sums up to each element, added in a dtype."""
+        return self.copy_(self.cumsum(dim, dtype))
 
-    def cumprod_(self, dim: int) -> Tensor:
-        """In place: products up to each element."""
-        return self.copy_(self.cumprod(dim))
+    def cumprod_(self, dim: int, *, dtype: typing.Any = None) -> Tensor:
+        """In place: products up to each element, multiplied in a dtype."""
+        return self.copy_(self.cumprod(dim, dtype))
 
     def tril_(self, diagonal: int = 0) -> Tensor:
         """In place: zeros above a diagonal."""

@@ -1,4 +1,4 @@
-"""Numbers along axis 0 or -1, and tensors of no elements: as in PyTorch, or an error that says so."""
+"""Numbers along axis 0 or -1, and tensors of no elements: as in PyTorch, or a clear error."""
 
 import math
 

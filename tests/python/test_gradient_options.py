@@ -99,7 +99,9 @@ def test_gradients_on_the_way_are_kept_when_asked_for(device):
     (y * y).sum().backward(retain_graph=True)
     (b * b).sum().backward(retain_graph=True)
     agree([x.grad, y.grad], [a.grad, b.grad])
-    assert y.retains_grad and not y.is_leaf and not x.retains_grad
+    assert y.retains_grad
+    assert not y.is_leaf
+    assert not x.retains_grad
     (y * 1).sum().backward()
     (b * 1).sum().backward()
     agree([x.grad, y.grad], [a.grad, b.grad])

@@ -277,3 +277,42 @@ def test_half_precision_adds_in_float32(name, dtype, device):
     )
     result.to(vkml.float32).sum().backward()
     assert np.isfinite(x.grad.to(vkml.float32).numpy()).all()
+
+
+# Interpolation.
+
+
+@pytest.mark.parametrize("size", [(3, 4), (9, 5), (6, 14)])
+def test_interpolation_by_area(size, device):
+    assert_agrees(
+        lambda x: F.interpolate(x, size, mode="area"),
+        lambda x: TF.interpolate(x, size, mode="area"),
+        [IMAGES],
+        device,
+    )
+    assert_agrees(
+        lambda x: F.interpolate(x, scale_factor=0.6, mode="area"),
+        lambda x: TF.interpolate(x, scale_factor=0.6, mode="area"),
+        [LINES],
+        device,
+    )
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("size", [(3, 4), (9, 3), (2, 2)])
+def test_interpolation_against_aliasing(mode, corners, size, device):
+    assert_agrees(
+        lambda x: F.interpolate(x, size, mode=mode, align_corners=corners, antialias=True),
+        lambda x: TF.interpolate(x, size, mode=mode, align_corners=corners, antialias=True),
+        [IMAGES],
+        device,
+    )
+
+
+def test_interpolation_says_what_it_does_not_take():
+    image = vkml.ones(1, 1, 2, 2)
+    with pytest.raises(vkml.ArgumentError, match="antialias is for 'bilinear' and 'bicubic'"):
+        F.interpolate(image, 3, antialias=True)
+    with pytest.raises(vkml.ArgumentError, match="align_corners is not for mode='area'"):
+        F.interpolate(image, 3, mode="area", align_corners=False)

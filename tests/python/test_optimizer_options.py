@@ -1,4 +1,4 @@
-"""Options, hooks and names of optimisers and schedules, compared with PyTorch where both compute."""
+"""Options, hooks and names of optimisers and schedules, compared with PyTorch."""
 
 import collections
 

@@ -88,7 +88,7 @@ def inv(x: Tensor, /) -> Tensor:
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: str | float = "fro") -> Tensor:
     """Norms of matrices (..., m, n): 'fro', 'nuc', 1, 2, inf, and the negative ones."""
-    return _linalg.matrix_norm(x, ord, keepdims)
+    return _linalg.matrix_norm(x, ord, keepdim=keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:

@@ -25,6 +25,7 @@ class Context:
         self._names: tuple[Tensor | None, ...] = ()
         self._saved: tuple[Tensor | None, ...] = ()
         self._non_differentiable: tuple[Tensor, ...] = ()
+        self._dirty: tuple[Tensor, ...] = ()
         # What forward returned and, while backward runs, the same tensors as the caller has them.
         self._results: list[Tensor] = []
         self._recorded: list[Tensor] = []
@@ -35,6 +36,19 @@ class Context:
         # to this object, and must not be referred to from here.
         self._saved = tuple(None if t is None else _vkml._pin(t) for t in tensors)
         self._names = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Accepted as PyTorch's: forward mode transposes `backward`, and asks for nothing else."""
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Accepted as PyTorch's: where no gradient arrives `backward` gets zeros either way."""
+
+    def mark_dirty(self, *arguments: Tensor) -> None:
+        """Says which arguments `forward` changed in place; it has to return them, too.
+
+        The caller's tensor then has the function's result, and its history.
+        """
+        self._dirty = arguments
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """Says which results of `forward` have no gradient."""
@@ -69,15 +83,32 @@ class Function:
 
         y = Square.apply(x)
 
+    Or, as PyTorch recommends, `forward` has no context and `setup_context` fills it::
+
+        class Square(Function):
+            @staticmethod
+            def forward(x):
+                return x * x
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(*inputs)
+
     `forward` runs with gradients off and returns a tensor or a tuple of tensors. `backward` gets
     one gradient for each of them (zeros where none arrived) and returns one for each argument of
     `forward`, None for what has none. Written with vkML's functions, both are fused, and
-    `backward` can be differentiated again.
+    `backward` can be differentiated again. `vkml.func.vmap` and `jvp` follow from both: static
+    methods of these names are not called.
     """
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Any:
-        """The operator's value."""
+    def forward(*arguments: Any) -> Any:
+        """The operator's value, from a context and the arguments, or from the arguments alone."""
+        raise NotImplementedError
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Fills the context of a `forward` that has none, from its arguments and its result."""
         raise NotImplementedError
 
     @staticmethod
@@ -92,8 +123,15 @@ class Function:
         context = Context(
             tuple(isinstance(each, Tensor) and each.requires_grad for each in arguments)
         )
+        before = [_vkml._pin(each) for each in inputs]
         with no_grad():
-            result = cls.forward(context, *arguments)
+            if cls.setup_context is Function.setup_context:
+                result = cls.forward(context, *arguments)
+            else:
+                result = cls.forward(*arguments)
+                cls.setup_context(context, arguments, result)
+        if context._dirty:
+            return _record_dirty(cls, context, before, arguments, result)
         if not vkml.is_grad_enabled() or not any(context.needs_input_grad):
             return result
         is_tensor = [isinstance(argument, Tensor) for argument in arguments]
@@ -157,6 +195,48 @@ def _record(
         return _call_backward(cls, context, (gradient,), [output], is_tensor)
 
     return _vkml._with_pullback(cls.__name__, result, inputs, pullback)
+
+
+def _record_dirty(
+    cls: type[Function],
+    context: Context,
+    before: list[Tensor],
+    arguments: tuple[Any, ...],
+    result: Any,
+) -> Any:
+    """Results that are arguments, changed in place: those have the history from now on."""
+    results = (result,) if isinstance(result, Tensor) else tuple(result)
+    for each in context._dirty:
+        if not any(each is other for other in results):
+            raise AutogradError(
+                f"[{cls.__name__}] forward marked an argument dirty and did not return it. Return "
+                "what it changes"
+            )
+    if not vkml.is_grad_enabled() or not any(context.needs_input_grad):
+        return result
+    is_tensor = [isinstance(argument, Tensor) for argument in arguments]
+    context._dirty = ()
+    values = tuple(each.snapshot() if isinstance(each, Tensor) else each for each in results)
+    context._non_differentiable = tuple(
+        values[place]
+        for place, each in enumerate(results)
+        if any(each is marked for marked in context._non_differentiable)
+    )
+    # What was saved under the name of a changed argument is the value that the function gave.
+    context._names = tuple(
+        next((values[i] for i, each in enumerate(results) if each is name), name)
+        for name in context._names
+    )
+    if isinstance(result, Tensor):
+        recorded: tuple[Any, ...] = (_record(cls, context, before, is_tensor, values[0]),)
+    else:
+        recorded = _record_many(cls, context, before, is_tensor, values)
+    shown = list(recorded)
+    for place, each in enumerate(results):
+        if any(each is argument for argument in arguments):
+            each.copy_(recorded[place])
+            shown[place] = each
+    return shown[0] if isinstance(result, Tensor) else tuple(shown)
 
 
 def _record_many(

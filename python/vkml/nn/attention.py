@@ -19,6 +19,8 @@ class MultiheadAttention(Module):
         num_heads: How many heads share that width.
         dropout: Probability with which weights are zeroed in training.
         bias: Whether the projections have offsets.
+        add_bias_kv: Whether a learned key and value are added to the sequence: `bias_k`, `bias_v`.
+        add_zero_attn: Whether a key and a value of zeros are.
         kdim: Width of the key; `embed_dim` if None.
         vdim: Width of the value; `embed_dim` if None.
         batch_first: Whether the batch, rather than the sequence, is the first axis.
@@ -34,6 +36,8 @@ class MultiheadAttention(Module):
 
     in_proj_weight: Parameter | None
     in_proj_bias: Parameter | None
+    bias_k: Parameter | None
+    bias_v: Parameter | None
 
     def __init__(
         self,
@@ -41,7 +45,8 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
-        *,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
@@ -58,6 +63,7 @@ class MultiheadAttention(Module):
         self.num_heads = num_heads
         self.dropout = dropout
         self.batch_first = batch_first
+        self.add_zero_attn = add_zero_attn
         widths = (embed_dim, kdim or embed_dim, vdim or embed_dim)
         self._is_joint = widths == (embed_dim, embed_dim, embed_dim)
 
@@ -73,6 +79,9 @@ class MultiheadAttention(Module):
         zeros = Parameter(vkml.zeros((3 * embed_dim,), dtype=dtype, device=device))
         self.register_parameter("in_proj_bias", zeros if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        for name in ("bias_k", "bias_v"):
+            row = vkml.empty((1, 1, embed_dim), dtype=dtype, device=device)
+            self.register_parameter(name, Parameter(row) if add_bias_kv else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -84,6 +93,9 @@ class MultiheadAttention(Module):
             init.zeros_(self.in_proj_bias)
         if self.out_proj.bias is not None:
             init.zeros_(self.out_proj.bias)
+        for row in (self.bias_k, self.bias_v):
+            if row is not None:
+                init.xavier_normal_(row)
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
         biases: list[Tensor | None] = [None, None, None]
@@ -98,6 +110,21 @@ class MultiheadAttention(Module):
             weights = [getattr(self, f"{name}_proj_weight") for name in "qkv"]
         inputs = (query, key, value)
         return [functional.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
+
+    def _extended(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Projected keys and values (batch, keys, embed_dim) with those that layers add."""
+        batch = key.shape[0]
+        keys, values = [key], [value]
+        if self.bias_k is not None and self.bias_v is not None:
+            keys.append(self.bias_k.expand(batch, 1, -1))
+            values.append(self.bias_v.expand(batch, 1, -1))
+        if self.add_zero_attn:
+            zeros = vkml.zeros_like(key[:, :1])
+            keys.append(zeros)
+            values.append(zeros)
+        if len(keys) == 1:
+            return key, value
+        return vkml.cat(keys, 1), vkml.cat(values, 1)
 
     def _mask(
         self,
@@ -166,11 +193,15 @@ class MultiheadAttention(Module):
         if is_self:
             key = value = query
         batch, queries = query.shape[0], query.shape[1]
+        projected = self._projected(query, key, value)
+        projected[1:] = self._extended(*projected[1:])
         heads = [
-            x.reshape(batch, x.shape[1], self.num_heads, -1).transpose(1, 2)
-            for x in self._projected(query, key, value)
+            x.reshape(batch, x.shape[1], self.num_heads, -1).transpose(1, 2) for x in projected
         ]
         mask = self._mask(batch, attn_mask, key_padding_mask)
+        added = projected[1].shape[1] - key.shape[1]
+        if mask is not None and added > 0:
+            mask = vkml.pad(mask, (0, added))  # nothing hides what was added
         dropout = self.dropout if self.training else 0.0
         if need_weights:
             weights = attention_weights(heads[0], heads[1], mask)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import vkml
 from vkml import Tensor
@@ -53,6 +53,56 @@ def register(hooks: OrderedDict[int, Hook], hook: Hook, prepend: bool = False) -
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
+
+
+class ForwardHook(NamedTuple):
+    """A hook round `forward`, and how it is called."""
+
+    function: Hook
+    with_kwargs: bool
+    always_call: bool = False
+
+    def __call__(
+        self, module: Module, inputs: tuple[Any, ...], keywords: dict[str, Any], *result: Any
+    ) -> Any:
+        """Calls the function, with the keywords if it wants them."""
+        if self.with_kwargs:
+            return self.function(module, inputs, keywords, *result)
+        return self.function(module, inputs, *result)
+
+
+def call_with_forward_hooks(
+    module: Module, inputs: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """A module's result between its hooks on inputs and on results, which may replace them."""
+    for hook in tuple(module._forward_pre_hooks.values()):
+        replaced = hook(module, inputs, keywords)
+        if replaced is None:
+            continue
+        if hook.with_kwargs:
+            if not isinstance(replaced, tuple) or len(replaced) != 2:
+                raise vkml.DTypeError(
+                    f"[{type(module).__name__}] a hook before forward gave {replaced!r}. With "
+                    "with_kwargs=True it returns (inputs, keywords), or None."
+                )
+            inputs, keywords = replaced
+        else:
+            inputs = replaced if isinstance(replaced, tuple) else (replaced,)
+    hooks = tuple(module._forward_hooks.values())
+    called = 0
+    try:
+        result = module._call_forward(inputs, keywords)
+        for hook in hooks:
+            called += 1
+            replaced = hook(module, inputs, keywords, result)
+            if replaced is not None:
+                result = replaced
+    except Exception:
+        for hook in hooks[called:]:
+            if hook.always_call:
+                hook(module, inputs, keywords, None)
+        raise
+    return result
 
 
 class _Identity(Function):

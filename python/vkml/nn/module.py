@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import vkml
 from vkml import Tensor, no_grad
 from vkml.nn import state_dicts
-from vkml.nn.hooks import Hook, RemovableHandle, call_between_hooks, register
+from vkml.nn.hooked import TABLES_OF_HOOKS, Hooked
+from vkml.nn.hooks import call_between_hooks, call_with_forward_hooks
 from vkml.nn.parameter import Parameter
 from vkml.nn.state_dicts import IncompatibleKeys
 
@@ -25,14 +26,7 @@ if TYPE_CHECKING:
 Named = TypeVar("Named")
 
 
-_TABLES_OF_HOOKS = (
-    *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),
-    *("_state_dict_hooks", "_state_dict_pre_hooks"),
-    *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
-)
-
-
-class Module:
+class Module(Hooked):
     """Base class of layers and models: subclass it, set attributes, write `forward`."""
 
     training: bool
@@ -48,7 +42,7 @@ class Module:
             "_buffers": {},
             "_modules": {},
             "_non_persistent_buffers": set(),
-            **{name: OrderedDict() for name in _TABLES_OF_HOOKS},
+            **{name: OrderedDict() for name in TABLES_OF_HOOKS},
         }
         for name, table in tables.items():
             object.__setattr__(self, name, table)
@@ -60,81 +54,14 @@ class Module:
         )
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
-        for hook in tuple(self._forward_pre_hooks.values()):
-            replaced = hook(self, inputs)
-            if replaced is not None:
-                inputs = replaced if isinstance(replaced, tuple) else (replaced,)
+        if not (self._forward_hooks or self._forward_pre_hooks):
+            return self._call_forward(inputs, keywords)
+        return call_with_forward_hooks(self, inputs, keywords)
+
+    def _call_forward(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if (self._backward_hooks or self._backward_pre_hooks) and vkml.is_grad_enabled():
-            result = call_between_hooks(
-                self, inputs, lambda *given: self.forward(*given, **keywords)
-            )
-        else:
-            result = self.forward(*inputs, **keywords)
-        for hook in tuple(self._forward_hooks.values()):
-            replaced = hook(self, inputs, result)
-            if replaced is not None:
-                result = replaced
-        return result
-
-    # Hooks.
-
-    _forward_hooks: OrderedDict[int, Hook]
-    _forward_pre_hooks: OrderedDict[int, Hook]
-    _backward_hooks: OrderedDict[int, Hook]
-    _backward_pre_hooks: OrderedDict[int, Hook]
-    _state_dict_hooks: OrderedDict[int, Hook]
-    _state_dict_pre_hooks: OrderedDict[int, Hook]
-    _load_state_dict_pre_hooks: OrderedDict[int, Hook]
-    _load_state_dict_post_hooks: OrderedDict[int, Hook]
-
-    def register_forward_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls `hook(module, inputs, output)` after `forward`; what it returns replaces output."""
-        return register(self._forward_hooks, hook)
-
-    def register_forward_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls `hook(module, inputs)` before `forward`; what it returns replaces the inputs."""
-        return register(self._forward_pre_hooks, hook)
-
-    def register_full_backward_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls `hook(module, grad_input, grad_output)` when gradients reach the inputs.
-
-        Both are tuples, with None for what has no gradient; what the hook returns replaces
-        `grad_input`. Gradients of tensors among the positional inputs count.
-        """
-        return register(self._backward_hooks, hook)
-
-    def register_full_backward_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` when gradients reach the results.
-
-        What it returns replaces them.
-        """
-        return register(self._backward_pre_hooks, hook)
-
-    def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls `hook(module, prefix, keep_vars)` before the module's state is saved."""
-        return register(self._state_dict_pre_hooks, hook)
-
-    def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, local_metadata)` after it was saved.
-
-        The hook may change the dictionary in place; the metadata are empty.
-        """
-        return register(self._state_dict_hooks, hook)
-
-    def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls a hook before anything of a state is compared or written.
-
-        Its arguments are PyTorch's: module, state_dict (a copy, to change in place), prefix,
-        local_metadata (empty), strict, missing_keys, unexpected_keys, error_msgs (lists to add to).
-        """
-        return register(self._load_state_dict_pre_hooks, hook)
-
-    def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls `hook(module, incompatible_keys)` after a state that fits was loaded.
-
-        The hook may change both lists of names, which the caller gets.
-        """
-        return register(self._load_state_dict_post_hooks, hook)
+            return call_between_hooks(self, inputs, lambda *given: self.forward(*given, **keywords))
+        return self.forward(*inputs, **keywords)
 
     # Attributes.
 
@@ -310,9 +237,9 @@ class Module:
             if module is not None:
                 yield from module.named_modules(memo, _join(prefix, name), remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all below it, each once unless told otherwise."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def _named_entries(
@@ -370,10 +297,18 @@ class Module:
             module = child
         return module
 
-    def set_submodule(self, target: str, module: Module) -> None:
-        """Puts a module under a dotted name, whose parent has to exist."""
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts a module under a dotted name, whose parent has to exist.
+
+        With `strict` there has to be one of that name, which is replaced.
+        """
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
+        if strict and name not in parent._modules:
+            raise vkml.MissingAttributeError(
+                f"[set_submodule] {type(parent).__name__} has no submodule `{name}`. Pass "
+                "strict=False to add one."
+            )
         if name in parent._modules:
             parent._modules[name] = module
         else:
@@ -432,10 +367,10 @@ class Module:
             else:
                 parameter.grad = vkml.zeros_like(parameter.grad)
 
-    def _convert(self, convert: Callable[[Tensor], Tensor]) -> Self:
+    def _convert(self, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Gives each parameter, gradient and buffer the value that `convert` makes of it."""
         with no_grad():
-            for parameter in self.parameters():
+            for parameter in self.parameters(recurse):
                 gradient = parameter.grad
                 converted = convert(parameter.data)
                 if (converted.dtype, converted.device) == (parameter.dtype, parameter.device):
@@ -443,7 +378,7 @@ class Module:
                 parameter.data = converted
                 parameter.grad = None if gradient is None else convert(gradient)
             shared: dict[int, Tensor] = {}
-            for module in self.modules():
+            for module in self.modules() if recurse else [self]:
                 for name, buffer in module._buffers.items():
                     if buffer is not None:
                         if id(buffer) not in shared:
@@ -493,6 +428,26 @@ class Module:
         """Moves all parameters and buffers to the CPU."""
         return self.to(vkml.cpu)
 
+    def type(self, dst_type: vkml.dtype) -> Self:
+        """Converts floating-point parameters and buffers to a dtype: `to` by its older name."""
+        return self.to(dst_type)
+
+    def to_empty(self, *, device: vkml.DeviceLike | None, recurse: bool = True) -> Self:
+        """Moves parameters and buffers to a device without their values, which are to be written.
+
+        Args:
+            device: Where they live from now on; the default device if None.
+            recurse: Whether modules below are moved too.
+        """
+        return self._convert(lambda tensor: _without_value(tensor, device), recurse)
+
+    def share_memory(self) -> Self:
+        """Accepted as PyTorch's: processes get copies, for devices share no memory."""
+        return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Accepted as PyTorch's: what a module computes is planned anyway; see `vkml.jit`."""
+
     # State.
 
     def state_dict(
@@ -528,7 +483,7 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no extra state")
 
     def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
         """Copies values into parameters and buffers of the same names.
 
@@ -538,12 +493,14 @@ class Module:
             state_dict: Values by dotted name, vkML's, PyTorch's or NumPy's; each is converted to
                 the dtype and device of its destination.
             strict: Whether names that only one side has are an error.
+            assign: Whether parameters and buffers take dtype and device of the values as well,
+                instead of converting the values to theirs. Parameters stay the same objects.
 
         Raises:
             ArgumentError: For names missing or unexpected under `strict`, and for shapes that
                 differ.
         """
-        return state_dicts.load(self, state_dict, strict)
+        return state_dicts.load(self, state_dict, strict, assign)
 
     # Printing.
 
@@ -571,15 +528,25 @@ def _join(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
+def _without_value(tensor: Tensor, device: vkml.DeviceLike | None) -> Tensor:
+    return vkml.empty(tuple(tensor.shape), dtype=tensor.dtype, device=device)
+
+
 def _parse_destination(
-    *args: Any, device: Any = None, dtype: vkml.dtype | None = None
+    *args: Any,
+    device: Any = None,
+    dtype: vkml.dtype | None = None,
+    non_blocking: bool = False,
 ) -> tuple[Any, vkml.dtype | None]:
-    """Reads the arguments of `to`: a device, a dtype, both, or a tensor to be like."""
+    """Reads the arguments of `to`: a device, a dtype, both, or a tensor to be like.
+
+    Copies wait for nobody, whatever `non_blocking` says.
+    """
     for argument in args:
         if isinstance(argument, Tensor):
             device, dtype = argument.device, argument.dtype
         elif isinstance(argument, vkml.dtype):
             dtype = argument
-        else:
+        elif not isinstance(argument, bool):  # which is non_blocking: copies wait for nobody
             device = argument
     return device, dtype

@@ -187,6 +187,8 @@ class _Recurrent(Module):
         batch_first: Whether the batch, rather than time, is the first axis.
         dropout: Probability with which elements between layers are zeroed in training.
         bidirectional: Whether a second set of layers reads time backwards.
+        proj_size: The width that the output of an LSTM is projected to (Sak et al., 2014); 0 for
+            no projection.
         device: Where the parameters live.
         dtype: Of the parameters.
 
@@ -196,6 +198,7 @@ class _Recurrent(Module):
         weight_hh_l0: Shape (gates * hidden_size, hidden_size).
         bias_ih_l0: Shape (gates * hidden_size,).
         bias_hh_l0: Shape (gates * hidden_size,).
+        weight_hr_l0: Shape (proj_size, hidden_size), with `proj_size`; weight_hh_l0 has its width.
     """
 
     _gates = 1
@@ -210,12 +213,22 @@ class _Recurrent(Module):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
         device: vkml.DeviceLike | None = None,
         dtype: vkml.dtype | None = None,
     ) -> None:
         super().__init__()
         if num_layers < 1:
             raise vkml.ArgumentError(f"[{type(self).__name__}] num_layers is {num_layers}.")
+        if not 0 <= proj_size < max(hidden_size, 1):
+            raise vkml.ArgumentError(
+                f"[{type(self).__name__}] proj_size is {proj_size}. Pass less than hidden_size="
+                f"{hidden_size}, or 0 for none."
+            )
+        if proj_size > 0 and self._states != 2:
+            raise vkml.ArgumentError(
+                f"[{type(self).__name__}] proj_size is for LSTM alone. Pass 0."
+            )
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -223,17 +236,22 @@ class _Recurrent(Module):
         self.batch_first = batch_first
         self.dropout = dropout
         self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        # What a layer gives, and what its state has.
+        self._width = proj_size or hidden_size
         rows = self._gates * hidden_size
         directions = 2 if bidirectional else 1
         for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size * directions
+            width = input_size if layer == 0 else self._width * directions
             for suffix in self._suffixes(layer):
                 shapes: dict[str, tuple[int, ...]] = {
                     "weight_ih": (rows, width),
-                    "weight_hh": (rows, hidden_size),
+                    "weight_hh": (rows, self._width),
                 }
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size > 0:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
                 for name, shape in shapes.items():
                     value = Parameter(vkml.empty(shape, dtype=dtype, device=device))
                     self.register_parameter(f"{name}_{suffix}", value)
@@ -255,10 +273,14 @@ class _Recurrent(Module):
         """One step of a layer in one direction, from a projected input."""
         bias_hh = getattr(self, f"bias_hh_{suffix}") if self.bias else None
         weight_hh = getattr(self, f"weight_hh_{suffix}")
+        weight_hr = getattr(self, f"weight_hr_{suffix}") if self.proj_size > 0 else None
 
         def step(projected: Tensor, state: list[Tensor]) -> list[Tensor]:
             recurrent = functional.linear(state[0], weight_hh, bias_hh)
-            return self._step(projected, recurrent, state)
+            following = self._step(projected, recurrent, state)
+            if weight_hr is not None:
+                following[0] = functional.linear(following[0], weight_hr)
+            return following
 
         return step
 
@@ -325,9 +347,11 @@ class _Recurrent(Module):
         """All layers in all directions; states have the shape (layers, batch, hidden_size)."""
         count = self.num_layers * (2 if self.bidirectional else 1)
         if given is None:
-            shape = (count, batch, self.hidden_size)
-            zeros = vkml.zeros(shape, dtype=input.dtype, device=input.device)
-            given = [zeros] * self._states
+            widths = (self._width, self.hidden_size)[: self._states]
+            given = [
+                vkml.zeros((count, batch, width), dtype=input.dtype, device=input.device)
+                for width in widths
+            ]
         last: list[list[Tensor]] = []
         output = input
         for layer in range(self.num_layers):
@@ -391,6 +415,8 @@ class _Recurrent(Module):
             text += ", batch_first=True"
         if self.dropout:
             text += f", dropout={self.dropout}"
+        if self.proj_size:
+            text += f", proj_size={self.proj_size}"
         return text + (", bidirectional=True" if self.bidirectional else "")
 
 
@@ -450,8 +476,8 @@ class RNN(_WithOneState):
             batch_first,
             dropout,
             bidirectional,
-            device,
-            dtype,
+            device=device,
+            dtype=dtype,
         )
         self.nonlinearity = nonlinearity
 
@@ -485,7 +511,8 @@ class LSTM(_Recurrent):
         Args:
             input: Shape (time, batch, input_size), or a packed sequence, as which the outputs come
                 then.
-            hx: Each of shape (layers, batch, hidden_size); zeros if None.
+            hx: Each of shape (layers, batch, hidden_size), the state with `proj_size` instead;
+                zeros if None.
 
         Returns:
             Outputs (time, batch, hidden_size), and the pair in the shapes of `hx`.

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 
 import vkml
 from vkml import Tensor
+from vkml.nn.pooling_functions import adaptive_avg_pool1d, adaptive_avg_pool2d
 
 _AXES_OF_MODE = {"linear": 1, "bilinear": 2, "bicubic": 2}
 _CUBIC = -0.75  # the parameter a of cubic convolution (Keys, IEEE TASSP 29, 1981)
+_SMOOTH_CUBIC = -0.5  # that of the filter that PyTorch and Pillow take against aliasing
 
 Taps = list[tuple[int, float]]
 
@@ -44,6 +46,38 @@ def _cubic_taps(centre: float, extent: int) -> Taps:
 
     weights = [far(t + 1), near(t), near(1 - t), far(2 - t)]
     return [(min(max(first - 1 + k, 0), extent - 1), weight) for k, weight in enumerate(weights)]
+
+
+def _triangle(x: float) -> float:
+    return max(0.0, 1.0 - abs(x))
+
+
+def _cubic(x: float) -> float:
+    x, a = abs(x), _SMOOTH_CUBIC
+    if x < 1.0:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return (((x - 5) * x + 8) * x - 4) * a if x < 2.0 else 0.0
+
+
+def _filtered(
+    scale: float, extent: int, count: int, kernel: Callable[[float], float], reach: float
+) -> list[Taps]:
+    """Taps of a filter that is as wide as a result's element, in the place of a fixed number.
+
+    Where an axis shrinks every element counts, so that nothing finer than the result shows up in
+    it as something coarser.
+    """
+    widened = max(scale, 1.0)
+    rows: list[Taps] = []
+    for i in range(count):
+        centre = scale * (i + 0.5)
+        first = max(int(centre - reach * widened + 0.5), 0)
+        past = min(int(centre + reach * widened + 0.5), extent)
+        weights = [kernel((k - centre + 0.5) / widened) for k in range(first, past)]
+        total = sum(weights)
+        rows.append([(first + k, weight / total) for k, weight in enumerate(weights)])
+    longest = max(len(row) for row in rows)
+    return [row + [(row[-1][0], 0.0)] * (longest - len(row)) for row in rows]
 
 
 def _split_at(input: Tensor, axis: int) -> tuple[Tensor, tuple[int, ...]]:
@@ -110,6 +144,7 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
     """The tensor at another number of positions.
 
@@ -118,10 +153,12 @@ def interpolate(
         size: Extents of the result.
         scale_factor: What extents are multiplied by, in place of `size`.
         mode: `nearest`, `nearest-exact`, `linear` (of a length), `bilinear` or `bicubic` (of an
-            image).
+            image), or `area`, the mean of the elements that a result's element covers.
         align_corners: Whether the outermost elements, rather than their outer edges, coincide; not
-            for the nearest modes.
+            for the nearest modes and `area`.
         recompute_scale_factor: Whether positions follow from the extents where they were rounded.
+        antialias: Whether the filter of `bilinear` and `bicubic` is as wide as a result's element
+            where an axis shrinks.
     """
     axes = input.ndim - 2
     if axes not in (1, 2):
@@ -130,20 +167,39 @@ def interpolate(
             f"or (batch, channels, height, width)."
         )
     is_nearest = mode in ("nearest", "nearest-exact")
-    if not is_nearest and _AXES_OF_MODE.get(mode) != axes:
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise vkml.ArgumentError(
+            f"[interpolate] antialias is for 'bilinear' and 'bicubic', not for mode={mode!r}."
+        )
+    if mode == "area" and align_corners is not None:
+        raise vkml.ArgumentError("[interpolate] align_corners is not for mode='area'.")
+    if not is_nearest and mode != "area" and _AXES_OF_MODE.get(mode) != axes:
         raise vkml.ArgumentError(
             f"[interpolate] mode is {mode!r} for {axes} axes of positions. Pass 'nearest', "
-            f"'nearest-exact', 'linear' (one axis), 'bilinear' or 'bicubic' (two)."
+            f"'nearest-exact', 'area', 'linear' (one axis), 'bilinear' or 'bicubic' (two)."
         )
     if is_nearest and align_corners is not None:
         raise vkml.ArgumentError("[interpolate] align_corners is not for the nearest modes.")
     result = input
     wanted = _sizes(tuple(input.shape[2:]), size, scale_factor, bool(recompute_scale_factor))
+    if mode == "area":
+        counts = [count for count, _ in wanted]
+        if axes == 1:
+            return adaptive_avg_pool1d(input, counts[0])
+        return adaptive_avg_pool2d(input, (counts[0], counts[1]))
     for axis, (count, step) in enumerate(wanted, start=2):
         if is_nearest:
             result = _nearest(result, axis, count, step, 0.5 if mode == "nearest-exact" else 0.0)
             continue
         extent = input.shape[axis]
+        if antialias:
+            scale = step
+            if align_corners:
+                scale = (extent - 1) / (count - 1) if count > 1 else 0.0
+            kernel, reach = (_cubic, 2.0) if mode == "bicubic" else (_triangle, 1.0)
+            taps = _filtered(scale, extent, count, kernel, reach)
+            result = _weighted(result, axis, taps)
+            continue
         taps_at: Callable[[float, int], Taps] = _cubic_taps if mode == "bicubic" else _linear_taps
         centres = [_centre(i, step, extent, count, bool(align_corners)) for i in range(count)]
         result = _weighted(result, axis, [taps_at(centre, extent) for centre in centres])

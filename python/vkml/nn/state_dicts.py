@@ -55,7 +55,9 @@ def save(module: Module, state: dict[str, Any], prefix: str, keep_vars: bool) ->
         hook(module, state, prefix, {})
 
 
-def load(module: Module, state_dict: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
+def load(
+    module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool = False
+) -> IncompatibleKeys:
     """Copies values into a module and all below it; see `Module.load_state_dict`."""
     state = dict(state_dict)  # hooks may change it
     missing: list[str] = []
@@ -94,6 +96,9 @@ def load(module: Module, state_dict: Mapping[str, Any], strict: bool) -> Incompa
     with no_grad():
         for _, destination, value in matched:
             given = tensor_from(value).detach()
+            if assign:
+                destination.data = given.clone()
+                continue
             given = cast_on_cpu(given, destination.dtype)
             destination.assign_(given.to(destination.device))
     for name, owner in extra.items():

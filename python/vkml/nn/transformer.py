@@ -117,10 +117,17 @@ class TransformerEncoder(_Layers):
         encoder_layer: The layer that is copied.
         num_layers: How many copies there are.
         norm: A layer behind the last one, or None.
+        enable_nested_tensor: Accepted as PyTorch's: padding is computed with the rest.
+        mask_check: Likewise.
     """
 
     def __init__(
-        self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None
+        self,
+        encoder_layer: TransformerEncoderLayer,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
     ) -> None:
         super().__init__(encoder_layer, num_layers, norm)
 

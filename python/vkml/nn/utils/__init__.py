@@ -24,6 +24,7 @@ def clip_grad_norm_(
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """Scales all gradients together so that their norm is at most `max_norm`.
 
@@ -34,6 +35,7 @@ def clip_grad_norm_(
             absolute value.
         error_if_nonfinite: Whether a norm that is not finite raises. This reads the norm, and so
             waits for it.
+        foreach: Accepted as PyTorch's, and without effect, here and below: it is one plan anyway.
 
     Returns:
         The norm before scaling.
@@ -65,7 +67,10 @@ def _total_norm(gradients: list[Tensor], norm_type: float) -> Tensor:
 
 
 def get_total_norm(
-    tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """The p-norm of several tensors as one vector; see `clip_grad_norm_`."""
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
@@ -81,7 +86,10 @@ def get_total_norm(
 
 
 def clip_grads_with_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
 ) -> None:
     """Scales all gradients by `max_norm` over a norm that is known, where that is below 1."""
     with no_grad():
@@ -90,7 +98,9 @@ def clip_grads_with_norm_(
             tensor.grad = gradient * scale.to(gradient.dtype)
 
 
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
     """Cuts every element of every gradient to [-clip_value, clip_value]."""
     with no_grad():
         for tensor, gradient in _gradients_of(parameters):

@@ -73,7 +73,8 @@ def _taken(operator: str, module: Module, name: str) -> Parameter:
 
 def _found(operator: str, module: Module, name: str, kind: type[_Computed]) -> Any:
     """The hook that computes a weight of a module."""
-    for hook in module._forward_pre_hooks.values():
+    for entry in module._forward_pre_hooks.values():
+        hook = entry.function
         if isinstance(hook, kind) and hook.name == name:
             return hook
     raise vkml.ArgumentError(f"[{operator}] {name!r} of {type(module).__name__} is not computed.")
