@@ -103,7 +103,7 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
       },
       nb::arg("from") = 0.0, nb::arg("to") = 1.0,
       // PyTorch's first name is a word of Python's, which a stub cannot hold.
-      nb::sig("def uniform_(self, *args: float, **kwargs: float) -> Tensor"),
+      nb::sig("def uniform_(self, *args: typing.Any, **kwargs: typing.Any) -> Tensor"),
       "Filled with uniform draws from `from` (0) to `to` (1), in place.");
   def_fill(
       tensor, "normal_",

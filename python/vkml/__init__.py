@@ -159,3 +159,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value  # found at once from now on
         return value
     raise MissingAttributeError(f"module 'vkml' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES, *_FROM_SUBMODULE})

@@ -128,7 +128,8 @@ def through_float32(function: Callable[Parameters, Tensor]) -> Callable[Paramete
         tensors = [value for value in given if isinstance(value, _vkml.Tensor)]
         if is_autocast_enabled() or not all(_is_half(value) for value in tensors):
             return result
-        dtype = functools.reduce(_vkml.promote_types, (value.dtype for value in tensors))
+        promote: Any = _vkml.promote_types
+        dtype = functools.reduce(promote, (value.dtype for value in tensors))
         return result.to(dtype)
 
     return call

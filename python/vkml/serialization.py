@@ -44,13 +44,13 @@ _NUMPY_TYPES = {
 }
 
 
-def save(obj: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
+def save(obj: Any, f: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
     """Writes tensors, or a structure that holds tensors, to a safetensors file.
 
     Args:
         obj: A dictionary of tensors; or dictionaries (with string or integer keys), lists and
             tuples of tensors, numbers, strings, booleans and None.
-        path: The file; an existing one is replaced, as a whole or not at all. A link stays, and
+        f: The file; an existing one is replaced, as a whole or not at all. A link stays, and
             the file that it points to is written.
         metadata: Strings to keep beside the tensors.
 
@@ -69,15 +69,23 @@ def save(obj: Any, path: str | os.PathLike[str], metadata: Mapping[str, str] | N
         texts[_STRUCTURE_KEY] = json.dumps(_describe(obj, "", tensors))
     if "__metadata__" in tensors:
         raise vkml.ArgumentError("[save] the name '__metadata__' belongs to the file format.")
-    _write(path, {name: _entry(tensor) for name, tensor in tensors.items()}, texts)
+    _write(f, {name: _entry(tensor) for name, tensor in tensors.items()}, texts)
 
 
-def load(path: str | os.PathLike[str], device: vkml.DeviceLike | None = None) -> Any:
+def load(
+    f: str | os.PathLike[str],
+    map_location: vkml.DeviceLike | None = None,
+    *,
+    weights_only: bool = True,
+    device: vkml.DeviceLike | None = None,
+) -> Any:
     """Reads what `save`, or any other writer of safetensors, has written.
 
     Args:
-        path: The file.
-        device: Where the tensors go; None for the default device.
+        f: The file.
+        map_location: Where the tensors go; None for the default device.
+        weights_only: Accepted as PyTorch's: files hold no code in any case.
+        device: `map_location` by vkML's name.
 
     Returns:
         The structure that was saved; for other writers' files, a dictionary of tensors.
@@ -85,15 +93,22 @@ def load(path: str | os.PathLike[str], device: vkml.DeviceLike | None = None) ->
     Raises:
         FileError: If the file cannot be read, is damaged, or holds element types that vkML lacks.
     """
-    metadata, entries = _read(path)
-    tensors = {name: _tensor(path, name, entry, device) for name, entry in sorted(entries.items())}
+    if map_location is not None and device is not None:
+        raise vkml.ArgumentError("[load] map_location and device name the same thing. Pass one.")
+    target = device if map_location is None else map_location
+    if not (target is None or isinstance(target, str | vkml.Device)):
+        raise vkml.DTypeError(
+            f"[load] map_location is {target!r}. Pass a device, or move the tensors afterwards."
+        )
+    metadata, entries = _read(f)
+    tensors = {name: _tensor(f, name, entry, target) for name, entry in sorted(entries.items())}
     if _STRUCTURE_KEY not in metadata:
         return tensors
     try:
         return _rebuild(json.loads(metadata[_STRUCTURE_KEY]), tensors)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(
-            f"[load] {path}: the structure in the metadata is damaged: {error!r}."
+            f"[load] {f}: the structure in the metadata is damaged: {error!r}."
         ) from error
 
 

@@ -212,3 +212,106 @@ def test_eigh_reads_one_triangle():
         )
     with pytest.raises(vkml.ArgumentError, match="UPLO is 'X'"):
         vkml.linalg.eigh(vkml.tensor(x), "X")
+
+
+# The table of docs/differences.md.
+
+YIELDING = [
+    *(("uint8", "int32"), ("uint8", "int64"), ("int32", "int64"), ("float16", "bfloat16")),
+    *(("float16", "float32"), ("float16", "float64"), ("bfloat16", "float16")),
+    *(("bfloat16", "float32"), ("bfloat16", "float64"), ("float32", "float64")),
+]
+DTYPES = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("of_vector", DTYPES)
+@pytest.mark.parametrize("of_number", DTYPES)
+def test_promotion_differs_from_pytorch_as_documented(of_vector, of_number):
+    def total(library):
+        vector = library.ones(2, dtype=getattr(library, of_vector))
+        return (vector + library.ones((), dtype=getattr(library, of_number))).dtype
+
+    found, expected = str(total(vkml)).split(".")[1], str(total(torch)).split(".")[1]
+    assert (found != expected) == ((of_vector, of_number) in YIELDING)
+    # Shapes do not count.
+    same = vkml.ones(2, dtype=getattr(vkml, of_vector)) + vkml.ones(
+        2, dtype=getattr(vkml, of_number)
+    )
+    assert total(vkml) is same.dtype
+
+
+def test_numbers_yield_as_documented():
+    assert (vkml.ones(1, dtype=vkml.bool) + 2).dtype is vkml.int32
+    assert (vkml.ones(1, dtype=vkml.float16) + 2.5).dtype is vkml.float16
+
+
+def test_dtypes_of_indices_are_as_documented(device):
+    x = vkml.ones(2, 3, device=device)
+    for indices in (
+        *(x.argmax(1), x.max(1).indices, x.sort().indices, x.topk(1).indices, x.argsort()),
+        *(x.count_nonzero(), vkml.searchsorted(x[0], x[1])),
+    ):
+        assert indices.dtype is vkml.int32
+    assert x.nonzero().dtype is vkml.int64
+    counts = vkml.tensor([1, 1], dtype=vkml.int32, device=device)
+    assert vkml.bincount(counts, counts).dtype is vkml.int32
+    assert vkml.square(vkml.ones(1, dtype=vkml.bool, device=device)).dtype is vkml.bool
+
+
+def test_conversions_take_pytorchs_flags(device):
+    x = vkml.ones(2)
+    assert x.to(device, non_blocking=True).device == device
+    assert x.to(device, vkml.float64, True).dtype is vkml.float64
+    assert x.to(vkml.float32, copy=True) is not x
+    y = x.to(vkml.float32, copy=True)
+    y.add_(1)
+    assert x.tolist() == [1, 1]
+    model = vkml.nn.Linear(1, 1).to(device, non_blocking=True)
+    assert model.weight.device == device
+
+
+CONVERTED = {
+    "softmax": lambda t, x: t.softmax(x, -1, dtype=t.float32),
+    "log_softmax": lambda t, x: x.log_softmax(-1, dtype=t.float32),
+    "norm": lambda t, x: t.norm(x, dtype=t.float32),
+    "nanmean": lambda t, x: t.nanmean(x, dtype=t.float32),
+    "nansum": lambda t, x: t.nansum(x, dtype=t.float32),
+    "vector_norm": lambda t, x: t.linalg.vector_norm(x, dtype=t.float32),
+    "matrix_norm": lambda t, x: t.linalg.matrix_norm(x, 1, (1, 0), dtype=t.float32),
+    "full_like": lambda t, x: t.full_like(x, 2.0, dtype=t.float32, requires_grad=True).detach(),
+}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_dtypes_to_compute_in(name, device):
+    found = CONVERTED[name](vkml, vkml.tensor(A, device=device).to(vkml.float16))
+    expected = CONVERTED[name](torch, torch.tensor(A).half())
+    assert found.dtype is vkml.float32
+    np.testing.assert_allclose(exact(found), expected.numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 2), (2, 0), (-1, -3)])
+@pytest.mark.parametrize("keep", [False, True])
+def test_matrix_norms_over_any_two_axes(axes, keep):
+    x = inputs((2, 3, 4), -1, 1)
+    for order in ("fro", 1, np.inf, 2):
+        found = vkml.linalg.matrix_norm(vkml.tensor(x), order, axes, keep)
+        expected = torch.linalg.matrix_norm(torch.tensor(x), order, axes, keep).numpy()
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(exact(found), expected, rtol=1e-5)
+
+
+def test_matrices_at_the_top_have_pytorchs_names():
+    x = vkml.tensor([[2.0, 1.0], [1.0, 3.0]])
+    for call in (vkml.inverse, vkml.det, vkml.logdet, vkml.matrix_exp, vkml.cholesky):
+        assert call(input=x).shape[:1] in ((), (2,))
+    assert vkml.matrix_power(input=x, n=2).tolist() == [[5, 5], [5, 10]]
+    assert vkml.slogdet(input=x).sign.item() == 1
+    pinverse = vkml.pinverse(input=x, rcond=1e-6)
+    np.testing.assert_allclose(exact(pinverse), exact(vkml.inverse(x)), rtol=1e-6)
+
+
+def test_scans_in_place_take_a_dtype(device):
+    x = vkml.ones(3, device=device)
+    assert x.cumsum_(0, dtype=vkml.float64).tolist() == [1, 2, 3]
+    assert x.cumprod_(0, dtype=vkml.float64).tolist() == [1, 2, 6]

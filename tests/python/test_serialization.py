@@ -292,3 +292,15 @@ def test_rank_above_four_is_refused(tmp_path):
     safetensors.numpy.save_file({"x": np.zeros((1, 1, 1, 1, 1), np.float32)}, path)
     with pytest.raises(vkml.FileError, match="'x': rank 5 exceeds 4"):
         vkml.load(path)
+
+
+def test_names_of_pytorchs_arguments(tmp_path, device):
+    file = tmp_path / "one.safetensors"
+    vkml.save(obj={"x": vkml.ones(2)}, f=file)
+    loaded = vkml.load(f=file, map_location=str(device), weights_only=True)["x"]
+    assert loaded.device == device
+    assert vkml.load(file, device)["x"].device == device
+    with pytest.raises(vkml.ArgumentError, match="name the same thing"):
+        vkml.load(file, device, device=device)
+    with pytest.raises(vkml.DTypeError, match="map_location is"):
+        vkml.load(file, lambda storage, place: storage)

@@ -238,6 +238,7 @@ class DataLoader:
 
         collate = self._collating()
         if self.batch_size is None:
+            assert isinstance(self.dataset, IterableDataset)
             yield from map(collate, self.dataset)
             return
         for items in group(self.dataset, self.batch_size, self.drop_last):

@@ -201,7 +201,8 @@ class MultiheadAttention(Module):
         mask = self._mask(batch, attn_mask, key_padding_mask)
         added = projected[1].shape[1] - key.shape[1]
         if mask is not None and added > 0:
-            mask = vkml.pad(mask, (0, added))  # nothing hides what was added
+            # Nothing hides what was added.
+            mask = vkml.pad(mask, (0, added), value=1.0 if mask.dtype == vkml.bool else 0.0)
         dropout = self.dropout if self.training else 0.0
         if need_weights:
             weights = attention_weights(heads[0], heads[1], mask)
@@ -209,7 +210,9 @@ class MultiheadAttention(Module):
                 weights = functional.dropout(weights, dropout)
             mixed = weights @ heads[2]
         else:
-            mixed = functional.scaled_dot_product_attention(*heads, mask, dropout)
+            mixed = functional.scaled_dot_product_attention(
+                heads[0], heads[1], heads[2], mask, dropout
+            )
         joined = mixed.transpose(1, 2).reshape(batch, queries, self.embed_dim)
         result = self.out_proj(joined)
         if not self.batch_first or is_single:

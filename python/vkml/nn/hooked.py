@@ -17,8 +17,8 @@ TABLES_OF_HOOKS = (
 class Hooked:
     """What has hooks: a module."""
 
-    _forward_hooks: OrderedDict[int, Hook]
-    _forward_pre_hooks: OrderedDict[int, Hook]
+    _forward_hooks: OrderedDict[int, ForwardHook]
+    _forward_pre_hooks: OrderedDict[int, ForwardHook]
     _backward_hooks: OrderedDict[int, Hook]
     _backward_pre_hooks: OrderedDict[int, Hook]
     _state_dict_hooks: OrderedDict[int, Hook]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import vkml
 from vkml import Tensor
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vkml.nn.module import Module
 
 Hook = Callable[..., Any]
+Kind = TypeVar("Kind")
 Gradients = tuple[Tensor | None, ...]
 
 
@@ -31,7 +32,7 @@ class RemovableHandle:
 
     _next_key = count()
 
-    def __init__(self, hooks: dict[int, Hook]) -> None:
+    def __init__(self, hooks: dict[int, Any]) -> None:
         self._hooks = hooks
         self.id = next(RemovableHandle._next_key)
 
@@ -46,7 +47,7 @@ class RemovableHandle:
         self.remove()
 
 
-def register(hooks: OrderedDict[int, Hook], hook: Hook, prepend: bool = False) -> RemovableHandle:
+def register(hooks: OrderedDict[int, Kind], hook: Kind, prepend: bool = False) -> RemovableHandle:
     """Files a hook, behind those that are there or before them."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
