@@ -297,3 +297,30 @@ INIT: dict[str, str] = _because(
     *("orthogonal", "sparse", "uniform", "xavier_normal", "xavier_uniform"),
 )
 """Functions of `torch.nn.init`."""
+
+AUTOGRAD: dict[str, str] = {
+    **_because(_OLD, "Variable", "variable"),
+    **_because(_INTERNAL, "NestedIOFunction", "grad_mode", "enforce_grad_layout_policy"),
+    "set_multithreading_enabled": "a backward pass is one plan, whose threads are the backend's",
+}
+"""Names of `torch.autograd`."""
+
+AUTOGRAD_GRAPH: dict[str, str] = {
+    **_because(
+        "the plan decides what is kept for a backward pass; vkml.utils.checkpoint keeps less",
+        *("*saved_tensors*", "save_on_cpu", "region_activation_memory_budget"),
+    ),
+    **_because(
+        "a record of calls is `vkml.autograd.ComputationGraph`",
+        *("GradientEdge", "Node", "get_gradient_edge", "register_multi_grad_hook"),
+    ),
+    **_because(_INTERNAL, "increment_version", "set_*"),
+}
+"""Names of `torch.autograd.graph`."""
+
+MODULE: dict[str, str] = {
+    **_because(_DEVICE, "cuda", "ipu", "mtia", "xpu"),
+    **_because(_INTERNAL, "T_destination", "call_super_init", "dump_patches"),
+    "register_backward_hook": "PyTorch has deprecated it: register_full_backward_hook",
+}
+"""Methods and attributes of `torch.nn.Module`."""

@@ -62,6 +62,12 @@ PLACES = {
         {},
     ),
     "Tensor": (methods(), vkml.Tensor, left_out.METHODS),
+    "autograd": (set(torch.autograd.__all__), vkml.autograd, left_out.AUTOGRAD),
+    "Module": (
+        {name for name in dir(torch.nn.Module) if not name.startswith("_")},
+        vkml.nn.Module,
+        left_out.MODULE,
+    ),
 }
 
 
@@ -82,6 +88,13 @@ def test_every_reason_is_needed(place: str) -> None:
     missing = {name for name in theirs if not hasattr(ours, name)}
     assert [key for key in reasons if not fnmatch.filter(missing, key)] == []
     assert all(reasons.values())
+
+
+def test_graphs_of_pytorchs_own_have_reasons() -> None:
+    names = set(torch.autograd.graph.__all__)
+    keys = left_out.AUTOGRAD_GRAPH
+    assert {n for n in names if not any(fnmatch.fnmatchcase(n, key) for key in keys)} == set()
+    assert all(fnmatch.filter(names, key) and reason for key, reason in keys.items())
 
 
 def test_reasons_that_name_another_place_are_true() -> None:
