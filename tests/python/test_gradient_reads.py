@@ -62,7 +62,8 @@ def test_a_later_backward_pass_does_not_run_an_operator_again(device: object) ->
 
     def function(x: vkml.Tensor) -> vkml.Tensor:
         index = vkml.tensor([[0, 1, 1, 0], [3, 3, 3, 3]], device=device)
-        return vkml.zeros(2, 4, device=device).scatter_reduce(1, index, x, "amax") + 1
+        zeros = vkml.zeros(2, 4, dtype=x.dtype, device=device)
+        return zeros.scatter_reduce(1, index, x, "amax") + 1
 
     def runs(step: object) -> int:
         vkml.clear_coverage()
