@@ -2,7 +2,7 @@
 
 Factorisations run on the CPU alone, in double precision, and wait for their operands; on another
 device they raise `UnsupportedError` with the way out. The last two axes are the matrix, those
-before it a batch. All have gradients, of every order.
+before it a batch. All have gradients, of every order but where their documentation says otherwise.
 """
 
 # ruff: noqa: N803 (PyTorch names matrices A and B)
@@ -121,12 +121,15 @@ def inv(A: Tensor) -> Tensor:
 
 
 def det(A: Tensor) -> Tensor:
-    """The determinant of (..., n, n), shape (...). Its gradient needs an inverse."""
+    """The determinant of (..., n, n), shape (...). Singular matrices have two derivatives, others all."""
     return _vkml._linalg_det(A)
 
 
 def slogdet(A: Tensor) -> SlogdetResult:
-    """The sign of the determinant of (..., n, n) and the logarithm of its magnitude."""
+    """The sign of the determinant of (..., n, n) and the logarithm of its magnitude.
+
+    The gradient raises ArgumentError for a singular matrix.
+    """
     return SlogdetResult(*_vkml._linalg_slogdet(A))
 
 
@@ -154,7 +157,8 @@ def qr(A: Tensor, mode: str = "reduced") -> QRResult:
     """`A = Q @ R` by Householder reflections.
 
     Args:
-        A: Shape (..., m, n); the gradient needs m >= n.
+        A: Shape (..., m, n). The gradient raises ArgumentError where the first k columns have no
+            full rank.
         mode: `reduced`: Q has shape (..., m, k) and R (..., k, n), with k = min(m, n). `complete`:
             the same with k = m; where m > n any columns complete Q, so that it has no gradient.
     """
@@ -177,7 +181,8 @@ def eigh(A: Tensor, UPLO: str = "L") -> EighResult:
     """Eigenvalues and eigenvectors of symmetric matrices (..., n, n), by Jacobi's rotations.
 
     Args:
-        A: The matrices. Gradients of the vectors need distinct values.
+        A: The matrices. Gradients of the vectors need distinct values, and are infinite or NaN
+            elsewhere; those of the values do not.
         UPLO: The triangle that is read: `L` for the lower one, `U` for the upper one.
     """
     if UPLO not in ("L", "U", "l", "u"):
@@ -192,6 +197,9 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 def svd(A: Tensor, full_matrices: bool = True) -> SVDResult:
     """`A = U @ diag(S) @ Vh` by one-sided Jacobi rotations.
+
+    Gradients of U and Vh need distinct singular values, and are infinite or NaN elsewhere; those of
+    S do not.
 
     Args:
         A: Shape (..., m, n).
@@ -244,7 +252,7 @@ def matrix_rank(
     Args:
         A: The matrices.
         tol: NumPy's name of `atol`.
-        hermitian: Whether they are symmetric, so that eigenvalues will do.
+        hermitian: Whether they are symmetric, so that the lower triangle says all.
         atol: The limit itself.
         rtol: The limit as a share of the largest value; as in `pinv` if None.
     """
@@ -278,23 +286,21 @@ def pinv(
 ) -> Tensor:
     """The pseudo-inverse of (..., m, n): singular values up to a limit count as 0.
 
+    The gradient (Golub and Pereyra, 1973) takes the rank as constant.
+
     Args:
         A: The matrices.
         rcond: NumPy's name of `rtol`.
-        hermitian: Whether they are symmetric, so that eigenvalues will do.
+        hermitian: Whether they are symmetric, so that the lower triangle says all.
         atol: The limit itself; a tensor has one number for each matrix.
         rtol: The limit as a share of the largest value: `default_tolerance(A)` if None, 0 beside
             `atol`.
     """
     share = rcond if rtol is None else rtol
     if hermitian:
-        values, vectors = eigh(A)
-        left, right = vectors, vectors.mT
-    else:
-        left, values, right = svd(A, full_matrices=False)
-    counts = values.abs() > _limit(A, values, atol, share)
-    inverse = vkml.where(counts, 1.0 / vkml.where(counts, values, 1.0), 0.0)
-    return right.mT @ (inverse.unsqueeze(-1) * left.mT)
+        A = A.tril() + A.tril(-1).mT
+    limit = _limit(A, svdvals(A.detach()), atol, share).squeeze(-1)
+    return _vkml._linalg_pinv(A, limit)
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:

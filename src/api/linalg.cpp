@@ -1,7 +1,8 @@
 // Each operator factors on the host and states its gradient by products, so that derivatives of any
-// order follow. Several results of one factorisation are parts of one packed value, which carries
+// order follow, but for the determinant of singular matrices, which has two. Several results of one factorisation are parts of one packed value, which carries
 // the rule. Rules: Giles, "Collected matrix derivative results for forward and reverse mode
-// algorithmic differentiation" (2008); QR: Walter and Lehmann (2018).
+// algorithmic differentiation" (2008); QR: Walter and Lehmann (2018), and Roberts and Roberts (2020)
+// for wide matrices; the pseudo-inverse: Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973).
 
 #include "vkml/api/linalg.h"
 
@@ -97,14 +98,30 @@ void append(std::vector<double>& row, const std::vector<double>& values) {
   row.insert(row.end(), values.begin(), values.end());
 }
 
-/// Zeros on the diagonal, 1 / (b_j - a_i) beside it.
-Value inverse_differences(const Value& values) {
+/// a / b, and 0 where b is 0 and the quotient is not needed.
+Value needed_quotient(const Value& a, const Value& b, const Value& is_needed) {
+  const Value divides = graph::logical_or(graph::ne(b, 0.0), is_needed);
+  const Value one = graph::weak_scalar(1.0, b.device());
+  return graph::where_else_zero(divides, a / graph::where(divides, b, one));
+}
+
+/// Whether a gradient arrives at any element along an axis.
+Value arrives(const Value& gradient, std::int64_t axis) {
+  const std::int64_t axes[] = {axis};
+  return graph::any(graph::ne(gradient, 0.0), axes, false);
+}
+
+/// How vectors turn into each other: 1 / (values_j - values_i), and 0 on the diagonal. Vectors of
+/// equal values turn by any amount; that is infinite, but for pairs at which no gradient arrives:
+/// gradients of values alone ask for none of it.
+Value inverse_differences(const Value& values, const Value& is_needed) {
   const Value difference = graph::unsqueeze(values, -2) - graph::unsqueeze(values, -1);
-  const Value one = graph::weak_scalar(1.0, values.device());
   const std::int64_t n = values.shape()[values.rank() - 1];
-  const Value diagonal = graph::eye(n, n, 0, DType::kBool, values.device());
-  return graph::where_else_zero(graph::logical_not(diagonal),
-                                1.0 / graph::where(diagonal, one, difference));
+  const Value is_beside = graph::logical_not(graph::eye(n, n, 0, DType::kBool, values.device()));
+  const Value in_pair =
+      graph::logical_or(graph::unsqueeze(is_needed, -2), graph::unsqueeze(is_needed, -1));
+  const Value one = graph::weak_scalar(1.0, values.device());
+  return needed_quotient(one, difference, graph::logical_and(in_pair, is_beside));
 }
 
 // --- rules; source 0 is the value, source 1 the operand
@@ -115,18 +132,54 @@ void inverse_rule(const Value& output, const Value& gradient, std::span<Value> g
 }
 constexpr graph::OpInfo kInverse{"inv", graph::Family::kCustom, 0, &inverse_rule, {.output = true}};
 
-void determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+void pseudo_inverse_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(1));
-  const Value adjoint = transposed(inverse(Tensor(a)).value());
-  const Value scale = gradient * output;
-  gradients[1] = graph::unsqueeze(graph::unsqueeze(scale, -1), -1) * adjoint;
+  const Value& p = output;
+  const Value outer = transposed(p);
+  const Value g = transposed(gradient);
+  // I - A P and I - P A times g: what A does not reach, and what it sends to 0.
+  const Value beside_range = g - product(a, product(p, g));
+  const Value in_kernel = g - product(product(g, p), a);
+  gradients[1] = product(beside_range, product(p, outer)) + product(product(outer, p), in_kernel) -
+                 product(product(outer, gradient), outer);
+}
+constexpr graph::OpInfo kPseudoInverse{
+    "pinv", graph::Family::kCustom, 0, &pseudo_inverse_rule, {.operands = 0b10, .output = true}};
+
+Value inverse_for(const char* op, const Tensor& a);
+Value cofactors(const Value& a);
+Value second_cofactors(const Value& a, const Value& direction);
+bool is_well_conditioned(const Value& a);
+
+void determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value scale = graph::unsqueeze(graph::unsqueeze(gradient, -1), -1);
+  gradients[1] = scale * cofactors(Value(output->source(1)));
 }
 constexpr graph::OpInfo kDeterminant{
-    "det", graph::Family::kCustom, 0, &determinant_rule, {.operands = 0b10, .output = true}};
+    "det", graph::Family::kCustom, 0, &determinant_rule, {.operands = 0b10}};
+
+void cofactors_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
+  const Value a(output->source(1));
+  if (!is_well_conditioned(a)) {
+    gradients[1] = second_cofactors(a, gradient);
+    return;
+  }
+  const Value b = transposed(inverse_for("det", Tensor(a)));
+  const std::int64_t axes[] = {-2, -1};
+  const Value scale = graph::sum(gradient * output, axes, true);
+  gradients[1] = scale * b - product(product(b, transposed(gradient)), output);
+}
+constexpr graph::OpInfo kCofactors{
+    "det", graph::Family::kCustom, 0, &cofactors_rule, {.operands = 0b10, .output = true}};
+
+void second_cofactors_rule(const Value&, const Value&, std::span<Value>) {
+  throw AutogradError(
+      "[det] the third derivative needs a matrix that is not singular, nor within rounding of it");
+}
+constexpr graph::OpInfo kSecondCofactors{"det", graph::Family::kCustom, 0, &second_cofactors_rule};
 
 void log_determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
-  const Value a(output->source(1));
-  const Value adjoint = transposed(inverse(Tensor(a)).value());
+  const Value adjoint = transposed(inverse_for("slogdet", Tensor(Value(output->source(1)))));
   gradients[1] = graph::unsqueeze(graph::unsqueeze(gradient, -1), -1) * adjoint;
 }
 constexpr graph::OpInfo kLogDeterminant{
@@ -171,27 +224,38 @@ void cholesky_rule(const Value& output, const Value& gradient, std::span<Value> 
 constexpr graph::OpInfo kCholesky{
     "cholesky", graph::Family::kCustom, 0, &cholesky_rule, {.output = true}};
 
+/// Of a matrix with at least as many rows as columns.
+Value tall_qr_gradient(const Value& q, const Value& r, const Value& gq, const Value& gr) {
+  const Value inner = product(r, transposed(gr)) - product(transposed(gq), q);
+  const Value lower = graph::triangle(inner, -1, false);
+  const Value symmetric = graph::triangle(inner, 0, false) + transposed(lower);
+  return product(gq + product(q, symmetric), transposed(inverse_for("qr", Tensor(r))));
+}
+
 // output: q, r.
 void qr_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value a(output->source(1));
   const std::int64_t m = a.shape()[a.rank() - 2];
   const std::int64_t n = a.shape()[a.rank() - 1];
-  if (m < n) {
-    throw AutogradError(
-        fmt::format("[qr] the gradient needs at least as many rows as columns, not shape {}",
-                    a.shape().to_string()));
+  const std::int64_t k = std::min(m, n);
+  const Value q = part_of(output, a, 0, m, k);
+  const Value r = part_of(output, a, m * k, k, n);
+  const Value gq = part_of(gradient, a, 0, m, k);
+  const Value gr = part_of(gradient, a, m * k, k, n);
+  if (m >= n) {
+    gradients[1] = tall_qr_gradient(q, r, gq, gr);
+    return;
   }
-  const Value q = part_of(output, a, 0, m, n);
-  const Value r = part_of(output, a, m * n, n, n);
-  const Value gq = part_of(gradient, a, 0, m, n);
-  const Value gr = part_of(gradient, a, m * n, n, n);
-  const Value inner = product(r, transposed(gr)) - product(transposed(gq), q);
-  const Value lower = graph::triangle(inner, -1, false);
-  const Value symmetric = graph::triangle(inner, 0, false) + transposed(lower);
-  const Value right = transposed(inverse(Tensor(r)).value());
-  gradients[1] = product(gq + product(q, symmetric), right);
+  // The first m columns alone make q; the rest of r is q^T times the rest of a.
+  const auto first = [&](const Value& x) { return graph::slice(x, -1, 0, m, 1); };
+  const auto rest = [&](const Value& x) { return graph::slice(x, -1, m, n, 1); };
+  const Value through_q = gq + product(rest(a), transposed(rest(gr)));
+  const Value parts[] = {tall_qr_gradient(q, first(r), through_q, first(gr)),
+                         product(q, rest(gr))};
+  gradients[1] = graph::concat(parts, -1);
 }
-constexpr graph::OpInfo kQr{"qr", graph::Family::kCustom, 0, &qr_rule, {.output = true}};
+constexpr graph::OpInfo kQr{
+    "qr", graph::Family::kCustom, 0, &qr_rule, {.operands = 0b10, .output = true}};
 
 void complement_rule(const Value& output, const Value&, std::span<Value>) {
   throw AutogradError(
@@ -209,7 +273,7 @@ void eigh_rule(const Value& output, const Value& gradient, std::span<Value> grad
   const Value v = part_of(output, a, n, n, n);
   const Value gw = part_of(gradient, a, 0, 1, n);
   const Value gv = part_of(gradient, a, n, n, n);
-  const Value inner = inverse_differences(w) * product(transposed(v), gv);
+  const Value inner = inverse_differences(w, arrives(gv, -2)) * product(transposed(v), gv);
   const Value diagonal = graph::eye(n, n, 0, DType::kBool, a.device());
   const Value middle =
       inner + graph::where_else_zero(diagonal, graph::broadcast_to(gw, inner.shape().extents()));
@@ -233,7 +297,9 @@ void svd_rule(const Value& output, const Value& gradient, std::span<Value> gradi
   const Value v = transposed(vt);
   const Value gv = transposed(gvt);
   const Value s = graph::squeeze(row, -2);
-  const Value f = inverse_differences(s * s);
+  const Value at_u = arrives(gu, -2);
+  const Value at_v = arrives(gv, -2);
+  const Value f = inverse_differences(s * s, graph::logical_or(at_u, at_v));
   const Value column = transposed(row);
   const auto skew = [&](const Value& x) { return f * (x - transposed(x)); };
   const Value diagonal = graph::eye(k, k, 0, DType::kBool, a.device());
@@ -243,8 +309,15 @@ void svd_rule(const Value& output, const Value& gradient, std::span<Value> gradi
       skew(of_u) * row + column * skew(of_v) +
       graph::where_else_zero(diagonal, graph::broadcast_to(gs, of_u.shape().extents()));
   Value whole = product(product(u, middle), vt);
-  if (m > k) whole = whole + product((gu - product(u, of_u)) / row, vt);
-  if (n > k) whole = whole + product(u / row, transposed(gv - product(v, of_v)));
+  if (m > k) {
+    const Value beside = gu - product(u, of_u);
+    whole = whole + product(needed_quotient(beside, row, graph::unsqueeze(at_u, -2)), vt);
+  }
+  if (n > k) {
+    const Value beside = gv - product(v, of_v);
+    const Value scaled = needed_quotient(beside, row, graph::unsqueeze(at_v, -2));
+    whole = whole + product(u, transposed(scaled));
+  }
   gradients[1] = whole;
 }
 constexpr graph::OpInfo kSvd{"svd", graph::Family::kCustom, 0, &svd_rule, {.output = true}};
@@ -317,6 +390,43 @@ LuFactors factor_or_throw(const char* op, const SmallMatrix& a) {
   return factors;
 }
 
+/// The inverse in the name of the operator that needs it.
+Value inverse_for(const char* op, const Tensor& a) {
+  check_operand(op, a, true);
+  std::vector<double> numbers;
+  for (const SmallMatrix& matrix : matrices_of(a)) {
+    append(numbers, solve_lu(factor_or_throw(op, matrix), identity_matrix(matrix.rows)).values);
+  }
+  return with_rule(kInverse, value_from(numbers, extents_of(a.value()), a.dtype()), {a.value()});
+}
+
+/// The gradient of the determinant.
+Value cofactors(const Value& a) {
+  std::vector<double> numbers;
+  for (const SmallMatrix& matrix : matrices_of(Tensor(a))) {
+    append(numbers, cofactors(matrix).values);
+  }
+  return with_rule(kCofactors, value_from(numbers, extents_of(a), a.dtype()), {a});
+}
+
+/// The second derivative of the determinant along a direction.
+Value second_cofactors(const Value& a, const Value& direction) {
+  const Value y = matrix_by_matrix(
+      Tensor(a), Tensor(direction), extents_of(a),
+      [](const SmallMatrix& matrix, const SmallMatrix& d) { return cofactors_along(matrix, d); });
+  return with_rule(kSecondCofactors, y, {a, direction});
+}
+
+/// Whether the inverse of each matrix has some right digits.
+bool is_well_conditioned(const Value& a) {
+  constexpr double kLeastShare = 1e-6;
+  const std::vector<SmallMatrix> matrices = matrices_of(Tensor(a));
+  return std::ranges::all_of(matrices, [](const SmallMatrix& matrix) {
+    const std::vector<double> s = factor_svd(matrix).s;
+    return s.empty() || s.back() > kLeastShare * s.front();
+  });
+}
+
 }  // namespace
 
 Tensor solve(const Tensor& a, const Tensor& b) {
@@ -339,24 +449,32 @@ Tensor solve_triangular(const Tensor& t, const Tensor& b, bool upper, bool unit)
 }
 
 Tensor inverse(const Tensor& a) {
-  check_operand("inv", a, true);
+  return record(inverse_for("inv", a));
+}
+
+Tensor pseudo_inverse(const Tensor& a, const Tensor& share) {
+  check_operand("pinv", a, false);
+  const std::vector<SmallMatrix> matrices = matrices_of(a);
+  const Extents extents = extents_of(a.value());
+  const Extents batch(extents.begin(), extents.end() - 2);
+  const Tensor wide(
+      graph::broadcast_to(graph::cast(graph::detach(share.value()), DType::kF64), batch));
+  const std::vector<std::byte> bytes = wide.to_host();
+  std::vector<double> shares(matrices.size());
+  if (!shares.empty()) std::memcpy(shares.data(), bytes.data(), bytes.size());
   std::vector<double> numbers;
-  for (const SmallMatrix& matrix : matrices_of(a)) {
-    append(numbers, solve_lu(factor_or_throw("inv", matrix), identity_matrix(matrix.rows)).values);
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    append(numbers, vkml::pseudo_inverse(matrices[i], shares[i]).values);
   }
-  const Value y = value_from(numbers, extents_of(a.value()), a.dtype());
-  return record(with_rule(kInverse, y, {a.value()}));
+  Extents turned = extents;
+  std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
+  return record(
+      with_rule(kPseudoInverse, value_from(numbers, turned, a.dtype()), {a.value()}));
 }
 
 Tensor determinant(const Tensor& a) {
   check_operand("det", a, true);
-  const Value y = per_matrix(a, [](const SmallMatrix& matrix) {
-    const LuFactors factors = factor_lu(matrix);
-    double result = factors.sign;
-    for (std::int64_t i = 0; i < matrix.rows; ++i) result *= factors.lu(i, i);
-    return result;
-  });
-  return record(with_rule(kDeterminant, y, {a.value()}));
+  return record(with_rule(kDeterminant, per_matrix(a, &vkml::determinant), {a.value()}));
 }
 
 std::tuple<Tensor, Tensor> slogdet(const Tensor& a) {

@@ -286,4 +286,89 @@ SvdFactors factor_svd(const SmallMatrix& a) {
   return factors;
 }
 
+namespace {
+
+SmallMatrix product(const SmallMatrix& a, const SmallMatrix& b) {
+  SmallMatrix result(a.rows, b.columns);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t k = 0; k < a.columns; ++k) {
+      for (std::int64_t j = 0; j < b.columns; ++j) result(i, j) += a(i, k) * b(k, j);
+    }
+  }
+  return result;
+}
+
+/// left diag(scales) right^T.
+SmallMatrix between(const SmallMatrix& left, const std::vector<double>& scales,
+                    const SmallMatrix& right) {
+  SmallMatrix scaled = left;
+  for (std::int64_t i = 0; i < left.rows; ++i) {
+    for (std::int64_t j = 0; j < left.columns; ++j) {
+      scaled(i, j) *= scales[static_cast<std::size_t>(j)];
+    }
+  }
+  return product(scaled, transposed(right));
+}
+
+/// det A is `orientation`, which is 1 or -1, times the product of s: products of some of s then
+/// give minors without a division, also of singular matrices.
+struct OrientedSvd {
+  explicit OrientedSvd(const SmallMatrix& a)
+      : factors(factor_svd(a)),
+        orientation(std::copysign(1.0, determinant(factors.u) * determinant(factors.v))) {}
+
+  /// The product of the singular values but for two, which may be the same one.
+  double product_without(std::int64_t i, std::int64_t j) const {
+    double result = orientation;
+    for (std::int64_t k = 0; k < factors.u.columns; ++k) {
+      if (k != i && k != j) result *= factors.s[static_cast<std::size_t>(k)];
+    }
+    return result;
+  }
+
+  SvdFactors factors;
+  double orientation;
+};
+
+}  // namespace
+
+SmallMatrix pseudo_inverse(const SmallMatrix& a, double share) {
+  const SvdFactors factors = factor_svd(a);
+  std::vector<double> scales;
+  for (const double s : factors.s) scales.push_back(s > share * factors.s.front() ? 1 / s : 0);
+  return between(factors.v, scales, factors.u);
+}
+
+double determinant(const SmallMatrix& a) {
+  const LuFactors factors = factor_lu(a);
+  double result = factors.sign;
+  for (std::int64_t i = 0; i < a.rows; ++i) result *= factors.lu(i, i);
+  return result;
+}
+
+SmallMatrix cofactors(const SmallMatrix& a) {
+  const OrientedSvd svd(a);
+  std::vector<double> scales;
+  for (std::int64_t i = 0; i < a.rows; ++i) scales.push_back(svd.product_without(i, i));
+  return between(svd.factors.u, scales, svd.factors.v);
+}
+
+SmallMatrix cofactors_along(const SmallMatrix& a, const SmallMatrix& direction) {
+  // Between the singular vectors the matrix is diagonal: its cofactor (i, i) changes with each
+  // other element (j, j), and (i, j) with (j, i), by the product of the values but for i and j.
+  const OrientedSvd svd(a);
+  const auto& [u, s, v] = svd.factors;
+  const SmallMatrix along = product(product(transposed(u), direction), v);
+  SmallMatrix change(a.rows, a.columns);
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    for (std::int64_t j = 0; j < a.columns; ++j) {
+      if (i == j) continue;
+      const double rest = svd.product_without(i, j);
+      change(i, j) -= rest * along(j, i);
+      change(i, i) += rest * along(j, j);
+    }
+  }
+  return product(product(u, change), transposed(v));
+}
+
 }  // namespace vkml

@@ -66,4 +66,13 @@ struct SvdFactors {
 };
 SvdFactors factor_svd(const SmallMatrix& a);
 
+/// The pseudo-inverse; singular values up to a share of the largest count as 0.
+SmallMatrix pseudo_inverse(const SmallMatrix& a, double share);
+
+double determinant(const SmallMatrix& a);
+/// The gradient of the determinant: the transposed adjugate, which singular matrices have too.
+SmallMatrix cofactors(const SmallMatrix& a);
+/// How the cofactors change along a direction.
+SmallMatrix cofactors_along(const SmallMatrix& a, const SmallMatrix& direction);
+
 }  // namespace vkml

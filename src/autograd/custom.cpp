@@ -102,10 +102,13 @@ Value with_pullback(const std::string& name, const Value& value, std::span<const
 Value attach_gradient(const std::string& name, const OperatorPtr& op, std::span<const Value> inputs,
                       const Value& output) {
   if (!is_floating(output.dtype())) return output;
-  if (op->records_gradients() && output->requires_grad()) return output;
+  const bool has_history = output->requires_grad() && !output->is_gradient_stop();
+  if (op->records_gradients() && has_history) return output;
   const auto pullback = [op](const Value& gradient, std::span<const Value> operands,
                              const Value& result) {
-    return op->backward(gradient, operands, result);
+    // Such an operator follows the history of its output, and this rule must not be part of that.
+    const bool follows_history = op->records_gradients();
+    return op->backward(gradient, operands, follows_history ? Value(result->source(0)) : result);
   };
   return with_pullback(name, output, inputs, pullback);
 }

@@ -26,6 +26,11 @@ bool is_direct(Inputs inputs, const Value& output) {
          std::ranges::equal(sources, inputs, {}, {}, &Value::node);
 }
 
+/// Whether gradients of the output reach what it was computed from.
+bool has_history(const Value& output) {
+  return output->requires_grad() && !output->is_gradient_stop();
+}
+
 bool are_distinct(Inputs inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
@@ -64,7 +69,7 @@ class ExpressionOperator final : public Differentiable {
     const auto is_traced = [](const Value& input) {
       return input->requires_grad() || !is_floating(input.dtype());
     };
-    if (output->requires_grad() && are_distinct(inputs) && std::ranges::all_of(inputs, is_traced)) {
+    if (has_history(output) && are_distinct(inputs) && std::ranges::all_of(inputs, is_traced)) {
       return autograd::gradients(output, output_gradient, inputs, graph::grad_enabled());
     }
     return backward_again(output_gradient, inputs, output);

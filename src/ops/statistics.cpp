@@ -28,8 +28,8 @@ Value guarded(const Value& condition, const Value& x, Function function) {
 }  // namespace
 
 Value standard_deviation(const Value& x, Axes axes, bool keepdim, double correction) {
-  const Value wide = as_float("std", x);
-  return cast(sqrt(variance(wide, axes, keepdim, correction)), x.dtype());
+  const Value spread = variance(as_float("std", x), axes, keepdim, correction);
+  return cast(guarded(ne(spread, 0.0), spread, [](const Value& v) { return sqrt(v); }), x.dtype());
 }
 
 Value norm(const Value& x, double order, Axes axes, bool keepdim) {

@@ -15,17 +15,20 @@ Tensor solve(const Tensor& a, const Tensor& b);
 /// x of T x = B for a triangular T; `unit` takes its diagonal as 1.
 Tensor solve_triangular(const Tensor& t, const Tensor& b, bool upper, bool unit = false);
 Tensor inverse(const Tensor& a);
-/// Its gradient needs the inverse: it is infinite or NaN at a singular matrix.
+/// The pseudo-inverse: singular values up to `share` of the largest count as 0. `share` is one
+/// number, or one for each matrix. The gradient takes the rank as constant.
+Tensor pseudo_inverse(const Tensor& a, const Tensor& share);
+/// Singular matrices have two derivatives, others all.
 Tensor determinant(const Tensor& a);
-/// (sign, log |det|).
+/// (sign, log |det|). The gradient throws ArgumentError at a singular matrix.
 std::tuple<Tensor, Tensor> slogdet(const Tensor& a);
 /// L of A = L L^T. Throws ArgumentError unless A is positive definite; reads the lower triangle.
 Tensor cholesky(const Tensor& a);
-/// Q (.., m, k) and R (.., k, n) with k = min(m, n); the gradient needs m >= n.
+/// Q (.., m, k) and R (.., k, n) with k = min(m, n).
 std::tuple<Tensor, Tensor> qr(const Tensor& a);
 /// The (.., m, m - k) orthonormal columns that complete the k of q to a basis; without a gradient.
 Tensor complement(const Tensor& q);
-/// Eigenvalues, ascending, and eigenvectors as columns, of a symmetric matrix. Gradients of the
+/// Eigenvalues, ascending, and eigenvectors as columns, of a symmetric matrix. Gradients of
 /// vectors need distinct values.
 std::tuple<Tensor, Tensor> eigh(const Tensor& a);
 /// U (.., m, k), the singular values, descending, and V^T (.., k, n). Gradients of U and V^T need

@@ -149,13 +149,20 @@ std::int64_t places_of(const RowSpaces& spaces, const RowPlan& plan) {
   return spaces.columns.count() + (plan.is_shifted() ? kVector - 1 : 0);
 }
 
+/// Parts of which none takes an invocation of a software driver past its turns.
+std::int64_t fewest_splits(std::int64_t columns, const LaneLayout& layout,
+                           const DeviceTraits& traits) {
+  return traits.is_software ? divide_up(columns, kSoftwareTurnsOfAPass * layout.lanes) : 1;
+}
+
 void choose_splits(const RowSpaces& spaces, const DeviceTraits& traits, RowPlan& plan) {
   const std::int64_t columns = spaces.columns.count();
   const std::int64_t groups = divide_up(spaces.rows.count(), plan.layout.rows);
   const std::int64_t wanted = std::int64_t{traits.compute_units} * 4;
   const std::int64_t shortest =
       plan.layout.rows_are_neighbours ? kShortestSplit / 16 : kShortestSplit;
-  const std::int64_t splits = std::min(divide_up(wanted, groups), columns / shortest);
+  const std::int64_t splits = std::max(std::min(divide_up(wanted, groups), columns / shortest),
+                                       fewest_splits(columns, plan.layout, traits));
   if (splits < 2) return;
   const std::int64_t places = places_of(spaces, plan);
   plan.span = divide_up(divide_up(places, splits), kVector) * kVector;

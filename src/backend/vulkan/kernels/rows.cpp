@@ -539,10 +539,31 @@ Dispatch RowKernel::generate() {
   return shader_.finish(shader_.groups_for(groups));
 }
 
+namespace {
+
+/// Loop turns of one invocation where its elements come one by one: whether they come in vectors is
+/// decided when the kernel runs.
+std::int64_t turns_of(const dispatch::Kernel& kernel, const RowSpaces& spaces,
+                      const RowPlan& plan) {
+  const bool is_split = plan.splits > 1;
+  bool stores_row = false;
+  for (std::size_t i = kernel.loads.size(); i < spaces.operands.size(); ++i) {
+    stores_row |= spaces.varies_along_row(i);
+  }
+  const std::int64_t passes =
+      is_split ? 1 : dispatch::analyze_levels(kernel).phases - 1 + (stores_row ? 1 : 0);
+  const std::int64_t columns = is_split ? plan.span : spaces.columns.count();
+  const std::int64_t turns = columns / plan.layout.lanes + 1;
+  return passes * (turns + turns / kBlockTurns + 1);
+}
+
+}  // namespace
+
 std::vector<Dispatch> generate_rows(const Context& context) {
   const RowSpaces spaces = row_spaces(context.kernel);
   RowPlan plan = plan_rows(context.kernel, spaces, context.traits);
   if (context.kernel.scratch < 0) plan.splits = 1;
+  require_turns(context, turns_of(context.kernel, spaces, plan));
   if (plan.splits < 2) {
     return {RowKernel(context, spaces, plan, RowKernel::Stage::kWhole).generate()};
   }
