@@ -80,20 +80,7 @@ Tensor replace_nonfinite(nb::handle input, nb::handle nan, nb::handle posinf, nb
 }
 
 Tensor polygamma(std::int64_t n, nb::handle input) {
-  const Tensor x = operand_from(input, "polygamma");
-  switch (n) {
-    case 0:
-      return digamma(x);
-    case 1:
-      return trigamma(x);
-    case 2:
-      return tetragamma(x);
-    case 3:
-      return pentagamma(x);
-    default:
-      throw ArgumentError("[polygamma] n is " + std::to_string(n) +
-                          ". Orders 0 to 3 are available");
-  }
+  return vkml::polygamma(n, operand_from(input, "polygamma"));
 }
 
 Tensor close_with_nan(nb::handle input, nb::handle other, nb::handle rtol, nb::handle atol,
@@ -195,10 +182,10 @@ void bind_keywords(nb::module_& m, nb::class_<Tensor>& tensor) {
   def_both(m, tensor, "mvlgamma", &mvlgamma, nb::arg("p"),
            "The logarithm of the multivariate gamma function of dimension p.");
   m.def("polygamma", &polygamma, nb::arg("n"), nb::arg("input"),
-        "The n-th derivative of digamma, n from 0 to 3.");
+        "The n-th derivative of digamma, n from 0 to 100.");
   tensor.def(
       "polygamma", [](nb::handle input, std::int64_t n) { return polygamma(n, input); },
-      nb::arg("n"), "The n-th derivative of digamma, n from 0 to 3.");
+      nb::arg("n"), "The n-th derivative of digamma, n from 0 to 100.");
 }
 
 }  // namespace vkml::python

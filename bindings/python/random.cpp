@@ -122,6 +122,9 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
   tensor.def(
       "bernoulli_",
       [](nb::object self, double p) {
+        if (!(p >= 0 && p <= 1)) {
+          throw ArgumentError("[bernoulli_] p is " + std::to_string(p) + ", not in [0, 1]");
+        }
         Tensor& x = nb::cast<Tensor&>(self);
         const Tensor draw = random::uniform(x.extents(), 0, 1, DType::kF32, x.device());
         x.update_(to(lt(draw, Tensor(p)), x.dtype()));

@@ -454,6 +454,8 @@ class TensorMethods(Tensor):
 
     def cauchy_(self, median: float = 0.0, sigma: float = 1.0) -> Tensor:
         """In place: draws from the Cauchy distribution."""
+        if not sigma > 0:
+            raise vkml.ArgumentError(f"[cauchy_] sigma is {sigma}. Pass a positive number.")
         angle = (_uniform(self) - 0.5) * vkml.pi
         return self.copy_(median + sigma * vkml.tan(angle))
 
@@ -467,6 +469,8 @@ class TensorMethods(Tensor):
 
     def log_normal_(self, mean: float = 1.0, std: float = 2.0) -> Tensor:
         """In place: exponentials of draws from the normal distribution."""
+        if not std > 0:
+            raise vkml.ArgumentError(f"[log_normal_] std is {std}. Pass a positive number.")
         drawn = vkml.randn(tuple(self.shape), device=self.device)
         return self.copy_(vkml.exp(drawn * std + mean))
 

@@ -132,6 +132,9 @@ Tensor cumprod(const Tensor& x, std::int64_t axis) {
     return graph::cumprod(graph::as_precise_operand(value), along);
   });
 }
+Tensor polygamma(std::int64_t order, const Tensor& x) {
+  return record(graph::polygamma(order, x.value()));
+}
 Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
   return along_axis(x, axis, &graph::logcumsumexp);
 }

@@ -1,6 +1,7 @@
 #include "emit.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 
 #include "vkml/core/error.h"
@@ -151,11 +152,26 @@ class Emitter {
     if (!ops::checks_indices(node.op())) {
       throw InternalError(std::string(node.op().name) + " is not listed among what checks indices");
     }
-    return context_.add_site(node.op().name, extent);
+    return context_.add_site(node.op(), extent);
+  }
+
+  /// A value that passes stands as the index 0 of an axis of extent 1, another as its own bits.
+  Expr check_values(const Expr& x, const Node& node) {
+    const ops::ValueInterval& interval = ops::interval_of(ops::value_check_of(node.op()));
+    const Expr above = interval.is_open ? x > 0.0 : x >= 0.0;
+    const Expr below = x <= (interval.is_unit ? 1.0 : double{std::numeric_limits<float>::max()});
+    const ops::ScalarType word = ops::ScalarType::kI32;
+    const Expr bits = ops::bitcast(x, word);
+    const Expr minus_zero = x.bits_of(word, std::numeric_limits<std::int32_t>::min());
+    const Expr found = ops::select(bits == 0, minus_zero, bits);
+    const Expr index = ops::select(above & below, x.bits_of(word, 0), found);
+    index.emit(Opcode::kCheckIndex, word, x.bits_of(word, 1), add_site(node, 1));
+    return x;
   }
 
   Expr check(int position, const Node& node) {
     const Expr x = read(schedule_.sources_of(position)[0], node.shape(), *maps_);
+    if (ops::value_check_of(node.op()) != ops::ValueCheck::kNone) return check_values(x, node);
     const std::int64_t extent = node.attributes()[0];
     const Expr exempt = x == x.bits_of(x.type(), node.attributes()[1]);
     const Expr index = ops::select(exempt, x.constant(0), x);

@@ -19,8 +19,8 @@ struct PlanContext {
   std::function<int(int position)> buffer_of;
   /// Index of a scalar step among the run-time scalars.
   std::function<int(int position)> scalar_of;
-  /// A new place that can raise IndexError.
-  std::function<int(const char* op, std::int64_t extent)> add_site;
+  /// A new place that can fail at run time.
+  std::function<int(const graph::OpInfo& op, std::int64_t extent)> add_site;
 };
 
 /// The kernel of a group whose members are programs, with or without a core.

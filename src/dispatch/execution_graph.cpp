@@ -3,10 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
+#include "vkml/core/error.h"
 #include "vkml/dispatch/kernel_cost.h"
 
 namespace vkml::dispatch {
+
+std::exception_ptr failure_at(const Site& site, std::int64_t found) {
+  if (site.values == ops::ValueCheck::kNone) {
+    return std::make_exception_ptr(IndexError(fmt::format(
+        "[{}] index {} is out of bounds for an axis of extent {}", site.op, found, site.extent)));
+  }
+  const ops::ValueInterval& interval = ops::interval_of(site.values);
+  return std::make_exception_ptr(
+      ArgumentError(fmt::format("[{}] {} is {}, not in {}0, {}", site.op, interval.noun,
+                                std::bit_cast<float>(static_cast<std::int32_t>(found)),
+                                interval.is_open ? '(' : '[', interval.is_unit ? "1]" : "inf)")));
+}
 
 std::vector<int> sites_of(const Kernel& kernel) {
   std::vector<int> sites;

@@ -74,6 +74,12 @@ Bound bind(const Schedule& schedule, const Plan& plan, Backend& backend) {
   return bound;
 }
 
+/// Whether a check of indices or values has failed: what was computed is as it was before.
+bool is_failed_check(const Error& error) {
+  return dynamic_cast<const IndexError*>(&error) != nullptr ||
+         dynamic_cast<const ArgumentError*>(&error) != nullptr;
+}
+
 /// Lets an assignment that failed show the value before it; where that failed too, or is not
 /// computed and fails now, the one before. Without any it stays uncomputed, and can be assigned to.
 void restore(const NodePtr& assigned) {
@@ -83,7 +89,8 @@ void restore(const NodePtr& assigned) {
     try {
       realize(std::span(&value, 1), {.restore_after_failure = false});
       value->storage()->wait();
-    } catch (const IndexError&) {
+    } catch (const Error& error) {
+      if (!is_failed_check(error)) throw;
       if (value->is_computed()) break;
       if (value->family() != Family::kAssign) return;
       failed.push_back(value);
@@ -144,8 +151,8 @@ void realize(std::span<const NodePtr> roots, const RealizeOptions& options) {
     bound = bind(schedule, *plan, backend);
     submission = run_plan(*plan, bound, backend);
     if (submission && plan->may_fail && plan->has_fresh_assignment) submission->wait();
-  } catch (const IndexError&) {
-    if (options.restore_after_failure) restore_assigned(schedule);
+  } catch (const Error& error) {
+    if (is_failed_check(error) && options.restore_after_failure) restore_assigned(schedule);
     throw;
   }
   state.statistics.kernels += plan->kernel_count;

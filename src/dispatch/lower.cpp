@@ -19,13 +19,13 @@ class Lowering {
   Lowering(const Schedule& schedule, const Fusion& fusion) : schedule_(schedule), fusion_(fusion) {}
 
   Lowered run() {
-    const PlanContext context{schedule_, fusion_,
-                              [this](int position) { return buffer_of(position); },
-                              [this](int position) { return scalar_of(position); },
-                              [this](const char* op, std::int64_t extent) {
-                                result_.graph.sites.push_back({op, extent});
-                                return static_cast<int>(result_.graph.sites.size()) - 1;
-                              }};
+    const PlanContext context{
+        schedule_, fusion_, [this](int position) { return buffer_of(position); },
+        [this](int position) { return scalar_of(position); },
+        [this](const graph::OpInfo& op, std::int64_t extent) {
+          result_.graph.sites.push_back({op.name, extent, ops::value_check_of(op)});
+          return static_cast<int>(result_.graph.sites.size()) - 1;
+        }};
     find_values_changed_in_place();
     describe_nodes();
     for (const Group& group : fusion_.groups) {

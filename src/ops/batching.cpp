@@ -13,6 +13,7 @@
 #include "record.h"
 #include "vkml/graph/node_index.h"
 #include "vkml/ops/elementwise.h"
+#include "vkml/ops/value_check.h"
 
 namespace vkml::graph {
 namespace {
@@ -133,6 +134,9 @@ class Batching {
       case Family::kCast:
         return cast(lane(sources[0]).value, node.dtype());
       case Family::kCheck:
+        if (ops::value_check_of(node.op()) != ops::ValueCheck::kNone) {
+          return check_values(node.op(), lane(sources[0]).value);
+        }
         return check_range(node.op(), lane(sources[0]).value, node.attributes()[0],
                            node.attributes()[1]);
       case Family::kReduce:

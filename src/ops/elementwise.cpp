@@ -17,6 +17,7 @@
 #include "record.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/autocast.h"
+#include "vkml/ops/composites.h"
 #include "vkml/ops/expr.h"
 #include "vkml/ops/functions.h"
 #include "vkml/ops/scalar_math.h"

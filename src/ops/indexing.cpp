@@ -226,4 +226,8 @@ Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::in
   return record(op, {x.node()}, x.shape().extents(), x.dtype(), x.device(), {extent, exempt});
 }
 
+Value check_values(const OpInfo& op, const Value& x) {
+  return record(op, {x.node()}, x.shape().extents(), x.dtype(), x.device());
+}
+
 }  // namespace vkml::graph

@@ -228,6 +228,19 @@ TEST(Tape, OperatorsAskedByThemselvesGiveEachInputItsOwnGradient) {
             std::vector<float>(4, 0.25f));
 }
 
+TEST(Tape, AResultWithoutHistoryGetsTheBuiltInGradient) {
+  const Tensor x = scalar(3, true), y = scalar(4, true);
+  for (const Tensor& result : {scalar(12), detach(x * y), scalar(12, true)}) {
+    ComputationGraph graph;
+    const Tensor q = record(graph, "mul", {x, y}, result);
+    ASSERT_TRUE(q.requires_grad());
+    backward(graph, q);
+    EXPECT_EQ(number(graph.nodes()[0].grad), 1);
+  }
+  EXPECT_EQ(x.grad().item(), 12);
+  EXPECT_EQ(y.grad().item(), 9);
+}
+
 TEST(Tape, ACustomOperatorInTheGraphUnderNoGradAndTwice) {
   OpRegistry registry;
   const auto cube = std::make_shared<Cube>();

@@ -38,6 +38,24 @@ def _leading(extent: int) -> Callable[[Arrays], list[Array]]:
     return change
 
 
+def _no_columns(arrays: Arrays) -> list[Array]:
+    """No elements along the last axis, of every array that shares the first array's."""
+    first = arrays[0]
+    if first.ndim == 0:
+        return list(arrays)
+    return [
+        array[..., :0] if array.ndim > 0 and array.shape[-1] == first.shape[-1] else array
+        for array in arrays
+    ]
+
+
+def _scalar(arrays: Arrays) -> list[Array]:
+    """One element without axes, where there is one array."""
+    if len(arrays) != 1 or arrays[0].size == 0:
+        return list(arrays)
+    return [arrays[0].reshape(-1)[0].reshape(())]
+
+
 def _with(*values: float) -> Callable[[Arrays], list[Array]]:
     """Some elements of the floating arrays replaced: every fifth, each value in its turn."""
 
@@ -69,6 +87,8 @@ SIZES: dict[str, Callable[[Arrays], list[Array]]] = {
     "one element": _leading(1),
     "odd": _leading(7),
     "large": _leading(LARGE),
+    "no columns": _no_columns,
+    "0-d": _scalar,
 }
 VALUES: dict[str, Callable[[Arrays], list[Array]]] = {
     "NaN": _with(np.nan),

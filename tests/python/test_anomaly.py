@@ -82,3 +82,14 @@ def test_gradients_are_as_without_it(device):
     for parameter, wanted in zip(model.parameters(), expected, strict=True):
         assert parameter.grad.numpy() == pytest.approx(vkml.tensor(wanted).numpy(), rel=1e-5)
     assert per_example.shape == (2, 3)
+
+
+def test_operands_without_gradient_are_left_alone(device):
+    """What a rule states for a number is nobody's gradient, NaN or not."""
+    with autograd.detect_anomaly():
+        x = vkml.tensor([float("nan"), 1.0], device=device, requires_grad=True)
+        (x * 2).sum().backward()
+        assert x.grad.tolist() == [2, 2]
+        negative = vkml.tensor([-1.0], device=device, requires_grad=True)
+        with pytest.raises(vkml.AutogradError, match=r"gradient of sqrt is NaN for its operand 0"):
+            (negative.sqrt() * 2).sum().backward()

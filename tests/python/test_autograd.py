@@ -273,3 +273,24 @@ def test_gradients_are_those_of_the_dtype_that_a_leaf_has_now(device: object) ->
     loss.backward()
     assert layer.weight.grad.dtype == vkml.float16
     assert layer.weight.grad.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("dtype", [vkml.float16, vkml.float32, vkml.float64], ids=str)
+def test_deviations_of_equal_elements_have_the_gradient_0(dtype, device):
+    """Like norms of zeros: PyTorch's choice among the subgradients."""
+    for function in (
+        lambda x: x.std(),
+        lambda x: x.std(1).sum(),
+        lambda x: vkml.std_mean(x, 0)[0].sum(),
+        lambda x: x[0, :1].std(correction=0),
+    ):
+        x = vkml.full((2, 3), 2.5, dtype=dtype, device=device, requires_grad=True)
+        y = function(x)
+        y.backward()
+        assert y.item() == 0
+        assert x.grad.tolist() == [[0, 0, 0]] * 2
+    mixed = vkml.tensor([[1.0, 1.0], [1.0, 3.0]], dtype=dtype, device=device, requires_grad=True)
+    mixed.std(1).sum().backward()
+    np.testing.assert_allclose(
+        mixed.grad.to(vkml.float64).numpy(), [[0, 0], [-(0.5**0.5), 0.5**0.5]], rtol=1e-3
+    )

@@ -22,6 +22,30 @@ DRAWS = {
         lambda: vkml.truncated_normal(COUNT, low=2.0, high=4.0),
         scipy.stats.truncnorm(2, 4),
     ),
+    "truncated in a tail": (
+        lambda: vkml.truncated_normal(COUNT, low=5.0, high=6.0),
+        scipy.stats.truncnorm(5, 6),
+    ),
+    "truncated far out": (
+        lambda: vkml.truncated_normal(COUNT, 1.0, 0.5, low=11.0, high=1e9),
+        scipy.stats.truncnorm(20, 2e9, 1, 0.5),
+    ),
+    "truncated far below": (
+        lambda: vkml.truncated_normal(COUNT, low=-1e9, high=-5.0),
+        scipy.stats.truncnorm(-1e9, -5),
+    ),
+    "truncated before the tail": (
+        lambda: vkml.truncated_normal(COUNT, low=-float("inf"), high=-4.0),
+        scipy.stats.truncnorm(-np.inf, -4),
+    ),
+    "truncated to a part of a tail": (
+        lambda: vkml.truncated_normal(COUNT, low=10.0, high=10.01),
+        scipy.stats.truncnorm(10, 10.01),
+    ),
+    "truncated on one side": (
+        lambda: vkml.truncated_normal(COUNT, low=-30.0, high=0.1),
+        scipy.stats.truncnorm(-30, 0.1),
+    ),
     "gamma": (lambda: vkml.gamma(vkml.full((COUNT,), 2.5)), scipy.stats.gamma(2.5)),
     "gamma below 1": (lambda: vkml.gamma(vkml.full((COUNT,), 0.4)), scipy.stats.gamma(0.4)),
     "uniform_": (lambda: vkml.zeros(COUNT).uniform_(1, 2), scipy.stats.uniform(1, 1)),
@@ -95,6 +119,16 @@ def test_bad_parameters_raise(device: object) -> None:
         lambda: vkml.normal(0.0, -1.0, 3),
         lambda: vkml.truncated_normal(3, low=1.0, high=0.0),
         lambda: vkml.randperm(-1),
+        lambda: vkml.uniform(3, 2.0, 1.0),
+        lambda: vkml.uniform(3, 0.0, float("nan")),
+        lambda: vkml.empty(2).uniform_(2, 1),
+        lambda: vkml.empty(2).normal_(0, -1),
+        lambda: vkml.empty(2).normal_(0, float("nan")),
+        lambda: vkml.empty(2).log_normal_(0, -1),
+        lambda: vkml.empty(2).cauchy_(0, -1),
+        lambda: vkml.empty(2).bernoulli_(1.5),
+        lambda: vkml.empty(2).exponential_(0),
+        lambda: vkml.truncated_normal(3, std=0.0),
     ):
         with pytest.raises(vkml.ArgumentError, match=r"^\[\w+\] "):
             call()
@@ -123,3 +157,42 @@ def test_gumbel_draws_are_finite(device: object) -> None:
     for _ in range(5):
         values = vkml.gumbel(1 << 23, device=device)
     assert values.max().item() < float("inf")
+
+
+INVALID = {
+    "bernoulli above 1": (lambda x: vkml.bernoulli(x), [0.5, 1.5], "the probability is 1.5"),
+    "bernoulli below 0": (lambda x: vkml.bernoulli(x), [-0.25, 1.0], "the probability is -0.25"),
+    "bernoulli NaN": (lambda x: vkml.bernoulli(x), [0.0, np.nan], "the probability is nan"),
+    "gamma below 0": (lambda x: vkml.gamma(x), [2.0, -1.0], "the concentration is -1"),
+    "gamma at 0": (lambda x: vkml.gamma(x), [2.0, 0.0], "the concentration is -?0"),
+    "gamma infinite": (lambda x: vkml.gamma(x), [np.inf, 1.0], "the concentration is inf"),
+    "weights below 0": (lambda x: vkml.multinomial(x, 1), [-1.0, 2.0], "the weight is -1"),
+    "weights of 0": (lambda x: vkml.multinomial(x, 1), [0.0, 0.0], "the sum of the weights is"),
+    "weights NaN": (lambda x: vkml.multinomial(x, 1), [np.nan, 1.0], "the weight is nan"),
+    "again below 0": (lambda x: vkml.multinomial(x, 1, True), [3.0, -2.0], "the weight is -2"),
+    "again of 0": (lambda x: vkml.multinomial(x, 1, True), [0.0, 0.0], "the sum of the weights"),
+}
+
+
+@pytest.mark.parametrize("dtype", [vkml.float16, vkml.float32, vkml.float64], ids=str)
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_parameters_in_tensors_raise(name: str, dtype: object, device: object) -> None:
+    draw, values, message = INVALID[name]
+    x = vkml.tensor(values, dtype=dtype, device=device)
+    kept = vkml.zeros(2, device=device)
+    kept += 1
+    operator = {"b": "bernoulli", "g": "gamma"}.get(name[0], "multinomial")
+    with pytest.raises(vkml.ArgumentError, match=rf"^\[{operator}\] {message}"):
+        draw(x).tolist()
+    assert (vkml.ones(2, device=device) + kept).tolist() == [2, 2]
+
+
+def test_an_invalid_draw_leaves_what_it_is_written_to(device: object) -> None:
+    state = vkml.ones(2, device=device).realize()
+    state.copy_(vkml.bernoulli(vkml.tensor([0.5, 2.0], device=device)))
+    with pytest.raises(vkml.ArgumentError, match=r"\[bernoulli\] the probability is 2"):
+        state.tolist()
+    assert state.tolist() == [1, 1]
+    draw = vkml.func.vmap(vkml.bernoulli, randomness="different")
+    with pytest.raises(vkml.ArgumentError, match=r"\[bernoulli\]"):
+        draw(vkml.tensor([[0.5], [2.0]], device=device)).tolist()

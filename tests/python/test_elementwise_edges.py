@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
 import vkml
 from checking import exact
@@ -108,3 +109,18 @@ def test_gamma_family_chains_its_derivatives(order, name, device):
     second = vkml.grad(first.sum(), [x])[0]
     assert exact(first).tolist() == exact(vkml.polygamma(order, x)).tolist()
     assert exact(second).tolist() == exact(vkml.polygamma(order + 1, x)).tolist()
+
+
+@pytest.mark.parametrize("x", [1e-5, 1e-3, 0.1, 0.9, 1.1, -0.3, 0.0])
+def test_second_derivative_of_bessel_functions_has_no_cancellation(x, device):
+    """i1'' = (3 i1 + i3) / 4, and of i1e the same with exp(-|x|)."""
+    wide = np.float64(np.float32(x))
+    curve = (3 * scipy.special.iv(1, wide) + scipy.special.iv(3, wide)) / 4
+    slope = (scipy.special.iv(0, wide) + scipy.special.iv(2, wide)) / 2
+    sign, scale = np.sign(wide), np.exp(-abs(wide))
+    scaled = scale * (curve - 2 * sign * slope + sign**2 * scipy.special.iv(1, wide))
+    for name, expected in (("i1", curve), ("i1e", scaled)):
+        t = vkml.tensor([x], device=device, requires_grad=True)
+        (first,) = vkml.grad(getattr(vkml, name)(t).sum(), [t], create_graph=True)
+        (second,) = vkml.grad(first.sum(), [t])
+        assert second.item() == pytest.approx(expected, rel=4e-6, abs=1e-12)

@@ -143,6 +143,8 @@ def symmetric(x: Any) -> Any:
 
 
 TALL, SQUARE = inputs((4, 3), -1, 1), matrices(3, 3)
+SINGULAR = np.array([[1, 2, 0], [2, 4, 1], [0, 0, 3]], dtype=np.float32)
+EXCHANGE = np.array([[0, 1], [1, 0]], dtype=np.float32)
 FUNCTIONS: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "solve": (linalg.solve, [SQUARE, inputs((3, 2), -1, 1)]),
     "solve a vector": (linalg.solve, [SQUARE, inputs((3,), -1, 1)]),
@@ -161,6 +163,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "cholesky": (lambda a: linalg.cholesky(symmetric(a)), [positive(3, 3)]),
     "q": (lambda a: linalg.qr(a).Q, [TALL]),
     "r": (lambda a: linalg.qr(a).R, [TALL]),
+    "q of a wide matrix": (lambda a: linalg.qr(a).Q, [TALL.T.copy()]),
+    "r of wide matrices": (lambda a: linalg.qr(a).R, [inputs((2, 2, 4), -1, 1)]),
+    "det of a singular matrix": (linalg.det, [SINGULAR]),
+    "det of rank 1": (linalg.det, [np.outer([1, 2, 3], [1, -1, 2]).astype(np.float32)]),
+    "det of zeros": (linalg.det, [np.zeros((2, 2), np.float32)]),
+    "det of one number": (linalg.det, [np.array([[3]], np.float32)]),
     "eigenvalues": (lambda a: linalg.eigvalsh(symmetric(a)), [positive(3, 3)]),
     "eigenvectors": (lambda a: linalg.eigh(symmetric(a)).eigenvectors ** 2, [positive(3, 3)]),
     "singular values": (linalg.svdvals, [TALL]),
@@ -168,6 +176,18 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "v": (lambda a: linalg.svd(a, False).Vh ** 2, [TALL]),
     "wide": (lambda a: linalg.svd(a, False).Vh ** 2, [TALL.T.copy()]),
     "pinv": (linalg.pinv, [TALL]),
+    "pinv of a wide matrix": (linalg.pinv, [TALL.T.copy()]),
+    "pinv of a rotation": (linalg.pinv, [EXCHANGE]),
+    "lstsq": (lambda a, b: linalg.lstsq(a, b).solution, [TALL, inputs((4, 2), -1, 1)]),
+    "lstsq of a rotation": (
+        lambda a, b: linalg.lstsq(a, b).solution,
+        [EXCHANGE, inputs((2, 2), -1, 1)],
+    ),
+    "cond": (linalg.cond, [TALL]),
+    "norm 2 of a simple largest value": (
+        lambda a: linalg.matrix_norm(a, 2),
+        [np.diag([2, 1, 0.5]).astype(np.float32)],
+    ),
     "matrix_norm": (lambda a: linalg.matrix_norm(a, "nuc"), [TALL]),
 }
 
@@ -201,3 +221,109 @@ def test_derivatives(name: str) -> None:
         difference = (high - low) / (2 * STEP)
         scale = max(1.0, float(np.abs(difference).max()))
         np.testing.assert_allclose(exact(mine), difference, rtol=0, atol=1e-5 * scale)
+
+
+EQUAL = {
+    "identity": np.eye(3),
+    "a pair": np.diag([2.0, 1, 1]),
+    "zeros": np.zeros((3, 3)),
+    "exchange": np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]]),
+}
+# Functions of values, with their gradient at a matrix whose decomposition NumPy has.
+OF_VALUES: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], np.ndarray]]] = {
+    "eigvalsh": (linalg.eigvalsh, lambda a: np.eye(3)),
+    "eigh": (lambda a: linalg.eigh(a).eigenvalues, lambda a: np.eye(3)),
+    "eigvalsh squared": (lambda a: linalg.eigvalsh(a) ** 2, lambda a: 2 * a),
+    "svd squared": (lambda a: linalg.svd(a).S ** 2, lambda a: 2 * a),
+    "svdvals cubed": (
+        lambda a: linalg.svdvals(a) ** 3 / 3,
+        lambda a: a @ a.T @ np.linalg.pinv(a).T @ a.T @ a,
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [vkml.float32, vkml.float64], ids=str)
+@pytest.mark.parametrize("matrix", EQUAL)
+@pytest.mark.parametrize("name", OF_VALUES)
+def test_gradients_of_equal_values(name: str, matrix: str, dtype: object) -> None:
+    """Values alone need no differences; sums over equal ones are smooth."""
+    function, gradient = OF_VALUES[name]
+    a = EQUAL[matrix]
+    for array in (a, np.stack([a, np.diag([3.0, 2, 1])])):
+        x = vkml.tensor(array, dtype=dtype, requires_grad=True)
+        function(x).sum().backward()
+        expected = np.stack([gradient(m) for m in array.reshape(-1, 3, 3)]).reshape(array.shape)
+        np.testing.assert_allclose(exact(x.grad), expected, atol=1e-5)
+
+
+def test_gradients_of_nonsmooth_values_are_finite() -> None:
+    """Norms of values, at matrices where they have a kink: a subgradient."""
+    for function, low, high in (
+        (lambda a: linalg.matrix_norm(a, "nuc"), 3, 3),
+        (lambda a: linalg.matrix_norm(a, 2), 1, 1),
+        (linalg.cond, 0, 0),
+    ):
+        x = vkml.eye(3).requires_grad_()
+        function(x).backward()
+        assert low <= np.trace(exact(x.grad)) <= high
+    deficient = vkml.tensor([[1.0, 2, 3, 4], [2, 4, 6, 8], [1, 0, 1, 0]], requires_grad=True)
+    linalg.matrix_norm(deficient, "nuc").backward()
+    slope = (exact(deficient.grad) * exact(deficient)).sum()
+    assert slope == pytest.approx(linalg.matrix_norm(deficient, "nuc").item(), rel=1e-5)
+
+
+def test_gradients_of_vectors_of_equal_values_are_not_made_up() -> None:
+    """They turn by any amount: infinite or NaN, never a number that means nothing."""
+    for function in (
+        lambda a: linalg.eigh(a).eigenvectors[0, 0],
+        lambda a: linalg.svd(a).U[0, 0],
+        # smooth, and still beyond what gradients of values and vectors can tell
+        lambda a: (linalg.eigh(a).eigenvectors @ linalg.eigh(a).eigenvectors.mT)[0, 1],
+    ):
+        x = vkml.eye(2).requires_grad_()
+        function(x).backward()
+        assert not np.isfinite(exact(x.grad)).all()
+
+
+def test_pinv_keeps_its_rank() -> None:
+    """The derivative along matrices of the same rank, 1 here: A(t) = u(t) v(t)^T."""
+    u, v = np.array([[1.0], [2.0]]), np.array([[3.0], [-1.0], [2.0]])
+    du, dv = np.array([[0.5], [-1.0]]), np.array([[1.0], [0.3], [-0.2]])
+    cotangent = inputs((3, 2), -1, 1).astype(np.float64)
+    x = vkml.tensor(u @ v.T, requires_grad=True)
+    (linalg.pinv(x) * vkml.tensor(cotangent)).sum().backward()
+    slope = (exact(x.grad) * (du @ v.T + u @ dv.T)).sum()
+
+    def value(step: float) -> float:
+        a = (u + step * du) @ (v + step * dv).T
+        return float((a.T / (a**2).sum() * cotangent).sum())
+
+    assert slope == pytest.approx((value(1e-6) - value(-1e-6)) / 2e-6, rel=1e-6)
+    zero = vkml.zeros(2, 3, requires_grad=True)
+    linalg.pinv(zero).sum().backward()
+    assert exact(zero.grad).tolist() == [[0, 0, 0]] * 2
+    shares = vkml.tensor([1e-3, 0.9])
+    found = exact(linalg.pinv(vkml.tensor(np.stack([np.diag([2.0, 1])] * 2)), shares))
+    np.testing.assert_allclose(found, [np.diag([0.5, 1]), np.diag([0.5, 0])], atol=1e-12)
+
+
+def test_gradients_of_singular_matrices_name_their_operator() -> None:
+    singular = vkml.tensor(SINGULAR[:2, :2], requires_grad=True)
+    for name, function in (
+        ("slogdet", lambda a: linalg.slogdet(a).logabsdet),
+        ("qr", lambda a: linalg.qr(a).Q.sum()),
+        ("inv", linalg.inv),
+    ):
+        with pytest.raises(vkml.ArgumentError, match=rf"\[{name}\] the matrix is singular"):
+            function(vkml.zeros(2, 2, requires_grad=True)).sum().backward()
+    first = vkml.grad(linalg.det(singular), [singular], create_graph=True)[0]
+    second = vkml.grad(first[0, 0], [singular], create_graph=True)[0]
+    assert second.tolist() == [[0, 0], [0, 1]]
+    with pytest.raises(vkml.AutogradError, match=r"\[det\] the third derivative"):
+        vkml.grad(second.sum(), [singular])
+    # Of an invertible matrix there are all.
+    x = vkml.tensor(SQUARE, dtype=vkml.float64, requires_grad=True)
+    first = vkml.grad(linalg.det(x), [x], create_graph=True)[0]
+    second = vkml.grad(first[0, 0], [x], create_graph=True)[0]
+    third = exact(vkml.grad(second[1, 1], [x])[0])
+    np.testing.assert_allclose(third, np.diag([0.0, 0, 1]), atol=1e-9)

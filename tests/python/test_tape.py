@@ -262,6 +262,29 @@ def test_a_custom_operator_in_a_record(device):
     assert x.grad.item() == 8.0
 
 
+@pytest.mark.parametrize("made", ["plain", "detached", "without gradients", "a leaf"])
+def test_a_result_without_history_gets_the_built_in_gradient(made, device):
+    x, y = leaf(3.0, device), leaf(4.0, device)
+    if made == "without gradients":
+        with vkml.no_grad():
+            result = x * y
+    elif made == "detached":
+        result = (x * y).detach()
+    else:
+        result = leaf(12.0, device).detach().requires_grad_(made == "a leaf")
+    graph = ComputationGraph()
+    q = graph.record("mul", [x, y], result)
+    graph.backward(q)
+    assert (x.grad.item(), y.grad.item()) == (4.0, 3.0)
+    (slope,) = vkml.grad(q, [x], create_graph=True)
+    assert slope.item() == 4.0
+    assert vkml.grad(slope, [y])[0].item() == 1.0
+    (q * 2).backward()
+    assert (x.grad.item(), y.grad.item()) == (12.0, 9.0)
+    squared = graph.record("mul", [x, x], vkml.tensor(9.0, device=device))
+    assert vkml.grad(squared, [x])[0].item() == 6.0
+
+
 def test_custom_operators_are_fused():
     own = OpRegistry()
     own.register_op("swish", Swish())

@@ -102,6 +102,8 @@ Tensor cumsum(const Tensor& x, std::int64_t axis);
 Tensor cumprod(const Tensor& x, std::int64_t axis);
 /// Logarithms of sums of exponentials, without overflow. Floats (DTypeError).
 Tensor logcumsumexp(const Tensor& x, std::int64_t axis);
+/// The derivative of digamma of an order from 0 to 100 (ArgumentError), in float32 for integers.
+Tensor polygamma(std::int64_t order, const Tensor& x);
 /// y_i = a_i y_(i - 1) + b_i, y before the first being 0; a and b have one shape and one float
 /// dtype.
 Tensor linear_recurrence(const Tensor& a, const Tensor& b, std::int64_t axis);

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "vkml/graph/op_info.h"
 #include "vkml/ops/core_kind.h"
 #include "vkml/ops/scalar_program.h"
+#include "vkml/ops/value_check.h"
 
 namespace vkml::dispatch {
 
@@ -86,11 +88,16 @@ struct PlanNode {
   int result = -1;               // buffer to write, when kept
 };
 
-/// A place that can fail at run time with IndexError.
+/// A place that can fail at run time: with IndexError, or with ArgumentError where it checks
+/// values.
 struct Site {
   std::string op;
   std::int64_t extent = 0;
+  ops::ValueCheck values = ops::ValueCheck::kNone;
 };
+
+/// The exception of a site that has met a bad index, or the value of type f32 with these bits.
+std::exception_ptr failure_at(const Site& site, std::int64_t found);
 
 struct ExecutionGraph {
   std::vector<PlanNode> nodes;

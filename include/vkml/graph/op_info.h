@@ -25,7 +25,7 @@ enum class Family : std::uint8_t {
   kCast,         // another dtype
   kAssign,       // sources: old value, new value
   kViewUpdate,   // sources: base, value; the base with a window replaced
-  kCheck,        // the source, with IndexError for elements outside a range
+  kCheck,        // the source, with an error for elements outside a range
   kConcat,
   kReduce,
   kCore,    // a structural operator with a kernel kind of its own

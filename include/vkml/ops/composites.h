@@ -71,4 +71,13 @@ Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std:
 /// Axes moved to other places, the rest in order.
 Value movedim(const Value& x, Axes from, Axes to);
 
+// --- special functions (special.cpp)
+
+/// The derivative of digamma of an order from 0 to 100; infinite at 0 and negative integers.
+Value polygamma(std::int64_t order, const Value& x);
+/// i1(x) / x of y = i1(x), and i1e(x) / x of y = i1e(x): near 0 by a series, whose derivatives keep
+/// their digits there.
+Value bessel_ratio(const Value& x, const Value& y);
+Value scaled_bessel_ratio(const Value& x, const Value& y);
+
 }  // namespace vkml::graph

@@ -70,9 +70,9 @@ VKML_UNARY(
     [](auto x, auto, auto g) { return unless_zero(g, g * pentagamma(x)); },
     [](double x) { return oracle::polygamma(2, x); }, domain(0.01, 100), 10)
 VKML_UNARY(
-    pentagamma, "The third derivative of digamma; recorded without a gradient of its own.", kFloat,
-    [](auto x) { return pentagamma(x); }, NONE, [](double x) { return oracle::polygamma(3, x); },
-    domain(0.01, 100), 12)
+    pentagamma, "The third derivative of digamma.", kFloat, [](auto x) { return pentagamma(x); },
+    [](auto x, auto, auto g) { return unless_zero(g, g * polygamma(4, x)); },
+    [](double x) { return oracle::polygamma(3, x); }, domain(0.01, 100), 12)
 VKML_UNARY(
     i0, "The modified Bessel function of the first kind, order 0.", kFloat,
     [](auto x) { return i0(x); }, [](auto x, auto, auto g) { return unless_zero(g, g * i1(x)); },
@@ -80,10 +80,7 @@ VKML_UNARY(
 VKML_UNARY(
     i1, "The modified Bessel function of the first kind, order 1.", kFloat,
     [](auto x) { return i1(x); },
-    [](auto x, auto y, auto g) {
-      auto ratio = where_else_zero(ne(x, 0.0), y / x - 0.5) + 0.5;
-      return unless_zero(g, g * (i0(x) - ratio));
-    },
+    [](auto x, auto y, auto g) { return unless_zero(g, g * (i0(x) - bessel_ratio(x, y))); },
     [](double x) { return oracle::bessel_i(1, x); }, domain(-80, 80), 10)
 VKML_UNARY(
     i0e, "exp(-|x|) * i0(x).", kFloat, [](auto x) { return i0e(x); },
@@ -92,7 +89,6 @@ VKML_UNARY(
 VKML_UNARY(
     i1e, "exp(-|x|) * i1(x).", kFloat, [](auto x) { return i1e(x); },
     [](auto x, auto y, auto g) {
-      auto ratio = where_else_zero(ne(x, 0.0), y / x - 0.5) + 0.5;
-      return unless_zero(g, g * (i0e(x) - sign(x) * y - ratio));
+      return unless_zero(g, g * (i0e(x) - sign(x) * y - scaled_bessel_ratio(x, y)));
     },
     [](double x) { return oracle::bessel_i_scaled(1, x); }, domain(-80, 80), 10)

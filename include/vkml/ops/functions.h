@@ -197,6 +197,9 @@ Value take(const Value& x, const Value& indices, std::int64_t axis, TakeName kin
 /// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither
 /// `exempt` nor in [0, extent). Elements out of range read as 0.
 Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::int64_t exempt);
+/// x (float32) itself; when observed, ArgumentError in the name of `op` (ops::value_check) if an
+/// element is outside the interval of that check.
+Value check_values(const OpInfo& op, const Value& x);
 
 // --- random numbers (random.cpp)
 

@@ -32,6 +32,7 @@ VKML_OPERATOR(logcumsumexp, 1, graph::logcumsumexp(x[0], -1))
 VKML_OPERATOR(linear_recurrence, 2, graph::linear_recurrence(x[0], x[1], -1))
 VKML_OPERATOR(argsort, 1, graph::argsort(x[0], -1, false))
 VKML_OPERATOR(searchsorted, 2, graph::search_sorted(x[0], x[1], false))
+VKML_PARAMETRIC_OPERATOR(polygamma)
 VKML_PARAMETRIC_OPERATOR(cummax)
 VKML_PARAMETRIC_OPERATOR(cummin)
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <mutex>
 
@@ -92,7 +93,7 @@ class CpuBackend final : public dispatch::Backend {
       throw dispatch::PartialRun{std::current_exception()};
     }
     if (is_timed) bindings.timer->finished(times, dispatch::TimeSource::kDevice);
-    if (status.failed()) throw_index_error(plan.graph, status.first());
+    if (status.failed()) throw_failure(plan.graph, status.first());
     return nullptr;
   }
 
@@ -146,11 +147,10 @@ class CpuBackend final : public dispatch::Backend {
     return static_cast<std::byte*>(binding.storage->host()) + binding.offset;
   }
 
-  [[noreturn]] static void throw_index_error(const ExecutionGraph& graph,
-                                             const Status::Failure& failure) {
+  [[noreturn]] static void throw_failure(const ExecutionGraph& graph,
+                                         const Status::Failure& failure) {
     const dispatch::Site& site = graph.sites[static_cast<std::size_t>(failure.site)];
-    throw IndexError(fmt::format("[{}] index {} is out of bounds for an axis of extent {}", site.op,
-                                 failure.index, site.extent));
+    std::rethrow_exception(dispatch::failure_at(site, failure.index));
   }
 
   std::mutex mutex_;  // one run at a time: of the arena, the addresses and the kernels

@@ -44,7 +44,7 @@ void matmul(const Array& a, const Array& b, Array& out) {
 }
 
 /// Calls visit(input, weight, output) with the positions of every triple of elements that a
-/// convolution multiplies and adds.
+/// convolution multiplies and adds; the input's is -1 in the padding, which is 0.
 template <typename Visit>
 void for_each_product(const Extents& input, const Extents& weight, const Extents& output,
                       const Attributes& attributes, Visit visit) {
@@ -58,8 +58,9 @@ void for_each_product(const Extents& input, const Extents& weight, const Extents
     for_each({1, weight[1], weight[2], weight[3]}, [&](const Extents& w) {
       const std::int64_t h = o[2] * attributes[0] - attributes[2] + w[2] * attributes[4];
       const std::int64_t v = o[3] * attributes[1] - attributes[3] + w[3] * attributes[5];
-      if (h < 0 || h >= input[2] || v < 0 || v >= input[3]) return;
-      visit(position_of({o[0], first_channel + w[1], h, v}, input_strides),
+      const bool is_inside = h >= 0 && h < input[2] && v >= 0 && v < input[3];
+      const Extents i{o[0], first_channel + w[1], h, v};
+      visit(is_inside ? position_of(i, input_strides) : -1,
             position_of({o[1], w[1], w[2], w[3]}, weight_strides), position_of(o, output_strides));
     });
   });
@@ -72,7 +73,8 @@ void convolve(const Array& first, const Array& second, const Attributes& attribu
               Array& out) {
   std::vector<double> sums(out.floats.size());
   const auto add = [&](std::int64_t to, std::int64_t i, std::int64_t j) {
-    sums[at(to)] += first.floats[at(i)] * second.floats[at(j)];
+    if (to < 0) return;  // nobody asks for a gradient of the padding
+    sums[at(to)] += (i < 0 ? 0.0 : first.floats[at(i)]) * second.floats[at(j)];
   };
   switch (target) {
     case Target::kOutput:

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
+#include <exception>
 
 #include "cores.h"
 #include "reductions.h"
@@ -93,6 +95,17 @@ Array evaluate_iota(const PlanNode& node) {
 }
 
 Array evaluate_check(const PlanNode& node, const Array& x) {
+  const ops::ValueCheck check = ops::value_check_of(*node.op);
+  if (check != ops::ValueCheck::kNone) {
+    const ops::ValueInterval& interval = ops::interval_of(check);
+    for (const double value : x.floats) {
+      const bool is_low = interval.is_open ? !(value > 0) : !(value >= 0);
+      if (!is_low && (interval.is_unit ? value <= 1 : std::isfinite(value))) continue;
+      const auto bits = std::bit_cast<std::int32_t>(static_cast<float>(value));
+      std::rethrow_exception(dispatch::failure_at({node.op->name, 1, check}, bits));
+    }
+    return x;
+  }
   const std::int64_t extent = node.attributes[0];
   const std::int64_t exempt = node.attributes[1];
   for (const std::int64_t value : x.integers) {

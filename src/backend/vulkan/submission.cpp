@@ -11,17 +11,16 @@ namespace vkml::vulkan {
 namespace {
 
 /// What a check that failed has met.
-std::string read_failure(const StatusReport& report, std::uint32_t check) {
+std::exception_ptr read_failure(const StatusReport& report, std::uint32_t check) {
   const volatile std::uint32_t* words = report.words + 1 + std::size_t{check} * kWordsPerCheck;
   const std::uint32_t site_number = words[0];
   const std::uint64_t high = words[2];
   const auto index = static_cast<std::int64_t>(high << 32 | words[1]);
   if (site_number == 0 || site_number > report.sites->size()) {
-    return fmt::format("[vulkan] index {} is out of bounds", index);
+    return std::make_exception_ptr(
+        IndexError(fmt::format("[vulkan] index {} is out of bounds", index)));
   }
-  const dispatch::Site& site = (*report.sites)[site_number - 1];
-  return fmt::format("[{}] index {} is out of bounds for an axis of extent {}", site.op, index,
-                     site.extent);
+  return dispatch::failure_at((*report.sites)[site_number - 1], index);
 }
 
 }  // namespace
@@ -48,7 +47,7 @@ void VulkanSubmission::wait() {
   const std::shared_ptr<Failure> failure = settle();
   if (!failure) return;
   failure->is_reported = true;
-  throw IndexError(failure->message);
+  std::rethrow_exception(failure->error);
 }
 
 void VulkanSubmission::wait_for_checks(std::uint32_t checks) {
@@ -57,13 +56,13 @@ void VulkanSubmission::wait_for_checks(std::uint32_t checks) {
   // What was read was in doubt as a whole, and so is what came of it.
   if (failed_checks_.empty() || (failed_checks_[0].bit & checks) != 0) return wait();
   for (const FailedCheck& failed : failed_checks_) {
-    if ((failed.bit & checks) != 0) throw IndexError(failed.message);
+    if ((failed.bit & checks) != 0) std::rethrow_exception(failed.error);
   }
 }
 
 void VulkanSubmission::wait_reporting_once() {
   const std::shared_ptr<Failure> failure = settle();
-  if (failure && !failure->is_reported.exchange(true)) throw IndexError(failure->message);
+  if (failure && !failure->is_reported.exchange(true)) std::rethrow_exception(failure->error);
 }
 
 void VulkanSubmission::wait_for_completion() { settle(); }
@@ -94,7 +93,7 @@ void VulkanSubmission::resolve() {
         failed_checks_.push_back({bit, read_failure(report_, check)});
     }
     failure_ = std::make_shared<Failure>();
-    failure_->message = failed_checks_[0].message;
+    failure_->error = failed_checks_[0].error;
   }
   state_ = failure_ ? State::kFailed : State::kDone;
   report_ = {};

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -56,9 +57,9 @@ class VulkanSubmission : public dispatch::CheckedSubmission {
   StatusReport report() const;
 
  private:
-  /// The first bad index, shared by the submissions that failed because of it.
+  /// The first check that failed, shared by the submissions that failed because of it.
   struct Failure {
-    std::string message;
+    std::exception_ptr error;
     std::atomic<bool> is_reported{false};
   };
   /// What it failed with, or null, once its work is done.
@@ -77,7 +78,7 @@ class VulkanSubmission : public dispatch::CheckedSubmission {
   // Of a failure that is its own: every check that failed, the first of them failure_.
   struct FailedCheck {
     std::uint32_t bit;
-    std::string message;
+    std::exception_ptr error;
   };
   std::vector<FailedCheck> failed_checks_;
 };

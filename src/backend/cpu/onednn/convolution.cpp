@@ -1,16 +1,23 @@
 // oneDNN chooses the layout of every operand (blocks of channels, mostly); operands that lie
 // otherwise are reordered into scratch before, and the result out of it after.
+//
+// oneDNN leaves products with padding out, which are NaN where the other factor is not finite.
+// Where that shows in the result, the plain convolution computes it.
 #include "onednn/convolution.h"
 
 #ifdef VKML_HAVE_ONEDNN
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <optional>
 
+#include "cores/convolution.h"
 #include "cores/core_result.h"
 #include "cores/dense_copy.h"
 #include "cores/scratch_layout.h"
 #include "onednn/library.h"
+#include "tile/transfer.h"
 
 namespace vkml::cpu::onednn {
 namespace {
@@ -189,6 +196,96 @@ std::optional<Form> form_of(const Kernel& kernel) {
   return form_with(kernel, true);
 }
 
+bool has_padding(const Kernel& kernel) {
+  return kernel.attributes[2] != 0 || kernel.attributes[3] != 0;
+}
+
+// Whether along both axes each tap of the window (for the gradient of the weight, each place of it)
+// reads inside the image somewhere, so that a factor which is not finite shows in the result.
+bool reaches_inside(const Kernel& kernel) {
+  const bool is_forward = kernel.kind == CoreKind::kConv2d;
+  const Extents& image = kernel.core_inputs[0].extents;
+  const Extents& window = is_forward ? kernel.core_inputs[1].extents : kernel.space;
+  const Extents& places = is_forward ? kernel.space : kernel.core_inputs[1].extents;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const auto at = [&](std::size_t first) {
+      return kernel.attributes[static_cast<int>(first + axis)];
+    };
+    const std::int64_t asked = (is_forward ? window : places)[axis + 2];
+    const std::int64_t others = (is_forward ? places : window)[axis + 2];
+    const std::int64_t step = is_forward ? at(4) : at(0);
+    const std::int64_t other_step = is_forward ? at(0) : at(4);
+    for (std::int64_t i = 0; i < asked; ++i) {
+      bool is_inside = false;
+      for (std::int64_t j = 0; j < others && !is_inside; ++j) {
+        const std::int64_t position = i * step + j * other_step - at(2);
+        is_inside = position >= 0 && position < image[axis + 2];
+      }
+      if (!is_inside) return false;
+    }
+  }
+  return true;
+}
+
+bool all_finite(const float* values, std::int64_t count) {
+  constexpr std::int64_t kBlock = 16;  // a known number of turns becomes vector instructions
+  std::array<std::uint32_t, kBlock> largest{};
+  const auto meet = [&](std::int64_t lane, float value) {
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(value) & 0x7fffffffU;
+    std::uint32_t& held = largest[static_cast<std::size_t>(lane)];
+    held = std::max(held, magnitude);
+  };
+  std::int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+    for (std::int64_t lane = 0; lane < kBlock; ++lane) meet(lane, values[i + lane]);
+  }
+  for (; i < count; ++i) meet(0, values[i]);
+  return *std::ranges::max_element(largest) < 0x7f800000U;
+}
+
+bool all_finite(const Operand& operand, const RunContext& run) {
+  std::vector<float> row(static_cast<std::size_t>(operand.extents[3]));
+  const auto bytes = static_cast<std::int64_t>(size_of(operand.dtype));
+  const std::byte* start = run.buffers[operand.buffer] + operand.offset * bytes;
+  for (std::int64_t i = 0; i < operand.extents[0]; ++i) {
+    for (std::int64_t j = 0; j < operand.extents[1]; ++j) {
+      for (std::int64_t k = 0; k < operand.extents[2]; ++k) {
+        const auto& s = operand.strides;
+        load_elements(row.data(), start + (i * s[0] + j * s[1] + k * s[2]) * bytes, operand.dtype,
+                      operand.extents[3], s[3]);
+        if (!all_finite(row.data(), operand.extents[3])) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Tells when products with padding count, and computes them then.
+class PaddingCheck {
+ public:
+  PaddingCheck(const Kernel& kernel, const dispatch::ExecutionGraph& graph)
+      : shows_(reaches_inside(kernel)), factor_(kernel.core_inputs[1]) {
+    // Each image meets the whole weight: one of them tells.
+    const bool is_forward = kernel.kind == CoreKind::kConv2d;
+    count_ = dispatch::numel(kernel.space) / (is_forward ? kernel.space[0] : 1);
+    plain_ = cpu::compile_convolution(kernel, graph);
+  }
+
+  /// Whether it has computed the kernel, whose core has left this result.
+  bool run(const RunContext& run, const std::byte* result) const {
+    if (shows_ && all_finite(reinterpret_cast<const float*>(result), count_)) return false;
+    if (all_finite(factor_, run)) return false;
+    plain_->run(run);
+    return true;
+  }
+
+ private:
+  bool shows_;
+  Operand factor_;
+  std::int64_t count_;
+  std::unique_ptr<CompiledKernel> plain_;
+};
+
 class Convolution final : public CompiledKernel {
  public:
   Convolution(const Kernel& kernel, const dispatch::ExecutionGraph& graph, Form form)
@@ -216,6 +313,9 @@ class Convolution final : public CompiledKernel {
            {DNNL_ARG_SCRATCHPAD, layout_of(passage.reorder, dnnl_query_scratchpad_md)}}};
       reorders_[i].emplace(passage.reorder, ends);
     }
+    if (has_padding(kernel) && kernel.kind != CoreKind::kConv2dInputGradient) {
+      padding_check_.emplace(kernel, graph);
+    }
     arguments[3] = {DNNL_ARG_SCRATCHPAD, layout_of(form_.desc, dnnl_query_scratchpad_md)};
     primitive_.emplace(form_.desc, arguments);
   }
@@ -239,6 +339,7 @@ class Convolution final : public CompiledKernel {
       reorders_[form_.result]->run(std::array<std::byte*, 3>{
           addresses[form_.result], plain_address(run, form_.result), scratchpad});
     }
+    if (padding_check_ && padding_check_->run(run, result_.address(run))) return;
     result_.finish(run);
   }
 
@@ -253,6 +354,7 @@ class Convolution final : public CompiledKernel {
   std::vector<Region> copies_;
   std::array<std::optional<Primitive>, 3> reorders_;
   std::optional<Primitive> primitive_;
+  std::optional<PaddingCheck> padding_check_;
 };
 
 }  // namespace

@@ -221,6 +221,9 @@ std::vector<Dispatch> generate_contraction(const Context& context, const Contrac
     }
     return generate_direct_contraction(context, contraction, plan);
   };
+  const bool is_split = plan.splits > 1;
+  require_turns(context,
+                is_split ? std::max<std::int64_t>(plan.span, plan.splits) : contraction.size().k);
   std::vector<Dispatch> dispatches;
   dispatches.push_back(generate());
   if (plan.uses_scratch) dispatches.push_back(generate_epilogue(context, contraction, plan));

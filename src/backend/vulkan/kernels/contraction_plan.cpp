@@ -33,11 +33,12 @@ void split_into(const ContractionSize& size, std::int64_t splits, std::int64_t u
   plan.splits = static_cast<std::uint32_t>(divide_up(size.k, plan.span));
 }
 
-/// Splits k so that about `wanted` tiles have work, while the parts stay long.
-void split_sum(const ContractionSize& size, std::int64_t wanted, ContractionPlan& plan) {
+/// Splits k so that about `wanted` tiles have work, while the parts stay long but for `longest`.
+void split_sum(const ContractionSize& size, std::int64_t wanted, std::int64_t longest,
+               ContractionPlan& plan) {
   constexpr std::int64_t kUnit = 16, kShortest = 64;
-  split_into(size, std::min(divide_up(wanted, tiles_of(size, plan)), size.k / kShortest), kUnit,
-             plan);
+  const std::int64_t useful = std::min(divide_up(wanted, tiles_of(size, plan)), size.k / kShortest);
+  split_into(size, std::max(useful, divide_up(size.k, longest)), kUnit, plan);
 }
 
 /// Tiles of a workgroup through shared memory, with what one workgroup reaches.
@@ -196,7 +197,7 @@ void choose_software_tile(const ContractionSize& size, const DeviceTraits& trait
     plan.tile = {std::min(rows, edge), edge};
     if (tiles_of(size, plan) >= wanted) break;
   }
-  split_sum(size, wanted, plan);
+  split_sum(size, wanted, kSoftwareTurns / 2, plan);
   plan.uses_scratch = plan.tile.m * plan.tile.n / kVector > kUnrolledEpilogues;
 }
 
@@ -244,7 +245,7 @@ ContractionPlan plan_contraction(const ContractionProblem& problem, const Device
     choose_workgroup_tile(problem, traits, has_scratch, plan);
   } else {
     plan.tile = {std::min(rows, 4u), 4};
-    split_sum(size, std::int64_t{traits.compute_units} * 128, plan);
+    split_sum(size, std::int64_t{traits.compute_units} * 128, size.k + 1, plan);
   }
   plan.uses_scratch |= plan.splits > 1;
   if (!has_scratch) {
