@@ -165,8 +165,10 @@ class Emitter {
     const Expr minus_zero = x.bits_of(word, std::numeric_limits<std::int32_t>::min());
     const Expr found = ops::select(bits == 0, minus_zero, bits);
     const Expr index = ops::select(above & below, x.bits_of(word, 0), found);
-    index.emit(Opcode::kCheckIndex, word, x.bits_of(word, 1), add_site(node, 1));
-    return x;
+    const Expr checked =
+        index.emit(Opcode::kCheckIndex, word, x.bits_of(word, 1), add_site(node, 1));
+    // 0 whatever it has found: what needs the value needs the check.
+    return ops::bitcast(bits | checked, x.type());
   }
 
   Expr check(int position, const Node& node) {

@@ -47,6 +47,17 @@ LEFT_OUT: list[tuple[set[str], set[str], str]] = [
     ),
     ({"quantile"}, {"infinities"}, "NumPy subtracts infinities from each other"),
     ({"einsum"}, {"infinities", "NaN and infinities"}, "0 * inf depends on the order of products"),
+    (
+        {"conv_transpose2d"},
+        set(VALUES),
+        "products past the edge of what it spreads are left out, or of 0, by device",
+    ),
+    ({"split", "pad"}, {"no columns"}, "the case or NumPy's part takes elements from there"),
+    (
+        {"argsort", "cumprod", "cumsum", "nonzero", "one_hot"},
+        {"0-d"},
+        "NumPy gives numbers without axes one",
+    ),
 ]
 # What operators refuse and their references take: names, kinds, reason.
 REFUSED: list[tuple[set[str], set[str], str]] = [
@@ -55,6 +66,14 @@ REFUSED: list[tuple[set[str], set[str], str]] = [
     ({"fold", "layer_norm", "narrow", "split"}, {"no columns"}, "the case says the extent"),
     ({"conv_transpose2d"}, {"no columns"}, "less than nothing remains of the axis"),
     ({"median"}, {"empty", "no columns"}, "no element is in the middle"),
+    ({"logsumexp"}, {"empty", "no columns"}, "no element is the largest"),
+    ({"pad"}, {"empty"}, "nothing is there to be repeated"),
+    (
+        {"all", "amax", "amin", "any", "argmax", "argmin", "log_softmax", "logsumexp"}
+        | {"nansum", "prod", "softmax", "sum"},
+        {"0-d"},
+        "the case names an axis",
+    ),
 ]
 KINDS = SIZES | VALUES | REPEATED
 

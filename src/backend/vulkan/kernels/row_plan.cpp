@@ -21,8 +21,9 @@ constexpr std::int64_t kMostLanes = 512;
 constexpr std::int64_t kShortestSplit = 4096;
 
 /// llvmpipe ends all loops of an invocation, without an error, after 65,535 turns in total. A row
-/// is passed over a few times.
+/// is passed over a few times. Of longer rows a turn takes several elements.
 constexpr std::int64_t kSoftwareTurnsOfAPass = 8192;
+constexpr std::int64_t kMostInATurn = 8;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -215,6 +216,11 @@ RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
   plan.unroll = traits.is_software ? 1 : streams > 1 ? 4 : 8;
   plan.stores_in_pass = is_one_pass(kernel, levels, spaces);
   if (plan.stores_in_pass) choose_splits(spaces, traits, plan);
+  if (traits.is_software) {
+    const std::int64_t columns = plan.splits > 1 ? plan.span : spaces.columns.count();
+    plan.unroll =
+        power_of_two(divide_up(columns, kSoftwareTurnsOfAPass * plan.layout.lanes), kMostInATurn);
+  }
   if (plan.splits > 1) return plan;
 
   const std::int64_t width = plan.vectors ? kVector : 1;

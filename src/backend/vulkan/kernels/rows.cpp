@@ -39,6 +39,11 @@ Touches touches_of(RowKernel::Stage stage, const RowPlan& plan) {
   return touches;
 }
 
+/// Where turns are scarce, as many as are loaded in one; elsewhere loads alone have a latency.
+std::uint32_t stores_in_a_turn(const DeviceTraits& traits, const RowPlan& plan) {
+  return traits.is_software ? plan.unroll : 1;
+}
+
 const char* name_of(RowKernel::Stage stage) {
   constexpr const char* kNames[] = {"rows", "rows_partial", "rows_final"};
   return kNames[static_cast<int>(stage)];
@@ -473,11 +478,19 @@ void RowKernel::store_outputs(std::vector<Chunk>& held, int components) {
     if (held.empty() && !plan_.stores_in_pass) {
       const std::uint32_t step = plan_.layout.lanes * static_cast<std::uint32_t>(components);
       const Value first = lane_ * static_cast<std::uint32_t>(components);
-      // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): of a Chunk, which owns it.
-      b_.for_range(first, end_, b_.u32(step), [&](Value at) {
+      const auto store_at = [&](Value at) {
         const Value is_valid = is_shifted(components) ? validity(at, components) : b_.boolean(true);
         Chunk chunk = make_chunk(at, is_valid, components);
         store_chunk(chunk, components);
+      };
+      const std::uint32_t count = stores_in_a_turn(shader_.traits(), plan_);
+      // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): of a Chunk, which owns it.
+      b_.for_range(first, end_, b_.u32(step * count), [&](Value at) {
+        store_at(at);
+        for (std::uint32_t i = 1; i < count; ++i) {
+          const Value next = at + i * step;
+          b_.if_then(less(next, end_), [&] { store_at(next); });
+        }
       });
     }
   }
@@ -546,15 +559,14 @@ namespace {
 std::int64_t turns_of(const dispatch::Kernel& kernel, const RowSpaces& spaces,
                       const RowPlan& plan) {
   const bool is_split = plan.splits > 1;
-  bool stores_row = false;
+  bool stores_again = false;
   for (std::size_t i = kernel.loads.size(); i < spaces.operands.size(); ++i) {
-    stores_row |= spaces.varies_along_row(i);
+    stores_again |= !plan.stores_in_pass && spaces.varies_along_row(i);
   }
-  const std::int64_t passes =
-      is_split ? 1 : dispatch::analyze_levels(kernel).phases - 1 + (stores_row ? 1 : 0);
+  const std::int64_t reductions = is_split ? 1 : dispatch::analyze_levels(kernel).phases - 1;
   const std::int64_t columns = is_split ? plan.span : spaces.columns.count();
-  const std::int64_t turns = columns / plan.layout.lanes + 1;
-  return passes * (turns + turns / kBlockTurns + 1);
+  const std::int64_t turns = columns / (std::int64_t{plan.layout.lanes} * plan.unroll) + 1;
+  return reductions * (turns + turns / kBlockTurns + 1 + plan.unroll) + (stores_again ? turns : 0);
 }
 
 }  // namespace
