@@ -121,7 +121,10 @@ def inv(A: Tensor) -> Tensor:
 
 
 def det(A: Tensor) -> Tensor:
-    """The determinant of (..., n, n), shape (...). Singular matrices have two derivatives, others all."""
+    """The determinant of (..., n, n), shape (...).
+
+    Singular matrices have two derivatives, others all.
+    """
     return _vkml._linalg_det(A)
 
 

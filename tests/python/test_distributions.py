@@ -168,7 +168,11 @@ INVALID = {
     "gamma infinite": (lambda x: vkml.gamma(x), [np.inf, 1.0], "the concentration is inf"),
     "weights below 0": (lambda x: vkml.multinomial(x, 1), [-1.0, 2.0], "the weight is -1"),
     "weights of 0": (lambda x: vkml.multinomial(x, 1), [0.0, 0.0], "the sum of the weights is"),
-    "weights NaN": (lambda x: vkml.multinomial(x, 1), [np.nan, 1.0], "the (weight|sum of the weights) is nan"),
+    "weights NaN": (
+        lambda x: vkml.multinomial(x, 1),
+        [np.nan, 1.0],
+        "the (weight|sum of the weights) is nan",
+    ),
     "again below 0": (lambda x: vkml.multinomial(x, 1, True), [3.0, -2.0], "the weight is -2"),
     "again of 0": (lambda x: vkml.multinomial(x, 1, True), [0.0, 0.0], "the sum of the weights"),
 }
@@ -193,6 +197,6 @@ def test_an_invalid_draw_leaves_what_it_is_written_to(device: object) -> None:
     with pytest.raises(vkml.ArgumentError, match=r"\[bernoulli\] the probability is 2"):
         state.tolist()
     assert state.tolist() == [1, 1]
-    draw = vkml.func.vmap(vkml.bernoulli, randomness="different")
+    draw = vkml.func.vmap(vkml.bernoulli)
     with pytest.raises(vkml.ArgumentError, match=r"\[bernoulli\]"):
         draw(vkml.tensor([[0.5], [2.0]], device=device)).tolist()

@@ -131,7 +131,7 @@ def test_polygamma(n, device):
 @pytest.mark.parametrize("n", range(1, 8))
 def test_polygamma_in_double_precision(n):
     """Below 0 by the recurrence, the difference of orders and signs that SciPy lacks."""
-    x = np.array([-3.7, -2.5, -1.25, -0.5, -1e-3, 1e-3, 0.3, 1.0, 2.5, 30.0, 1e4])
+    x = np.array([-3.7, -2.3, -1.25, -0.4, -1e-3, 1e-3, 0.3, 1.0, 2.5, 30.0, 1e4])
     shifted = np.where(x < 0, x + 4, x)
     expected = scipy.special.polygamma(n, shifted)
     for k in range(4):
@@ -161,7 +161,9 @@ def test_polygamma_has_derivatives_of_any_order(n):
         (y,) = vkml.grad(y.sum(), [x], create_graph=True)
         assert y.requires_grad
         np.testing.assert_allclose(exact(y), exact(vkml.polygamma(order, x)), rtol=1e-13)
-    assert vkml.autograd.gradgradcheck(lambda t: vkml.polygamma(n, t), [x[:2].detach().requires_grad_()])
+    assert vkml.autograd.gradgradcheck(
+        lambda t: vkml.polygamma(n, t), [x[:2].detach().requires_grad_()]
+    )
 
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
