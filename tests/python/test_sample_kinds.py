@@ -113,8 +113,9 @@ def compare(case: Case, arrays: list, device: object, kind: str) -> bool:
     try:
         result = case.function(*tensors)
         found = exact(result)
-    except vkml.VkmlError as error:
-        assert expected is None or is_in(REFUSED, case.name, kind), (str(case), kind, str(error))
+    except vkml.VkmlError:
+        if expected is not None and not is_in(REFUSED, case.name, kind):
+            raise
         return False
     if expected is None:
         return False
