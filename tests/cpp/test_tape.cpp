@@ -230,7 +230,7 @@ TEST(Tape, OperatorsAskedByThemselvesGiveEachInputItsOwnGradient) {
 
 TEST(Tape, AResultWithoutHistoryGetsTheBuiltInGradient) {
   const Tensor x = scalar(3, true), y = scalar(4, true);
-  for (const Tensor& result : {scalar(12), detach(x * y), scalar(12, true)}) {
+  for (const Tensor& result : {scalar(12), (x * y).detach(), scalar(12, true)}) {
     ComputationGraph graph;
     const Tensor q = record(graph, "mul", {x, y}, result);
     ASSERT_TRUE(q.requires_grad());

@@ -352,7 +352,7 @@ REFERENCES: dict[str, Reference] = {
     "digamma": Reference(scipy.special.digamma, kinks=lambda x: x < 0.1),
     "trigamma": Reference(_polygamma(1), kinks=lambda x: x < 0.1),
     "tetragamma": Reference(_polygamma(2), kinks=lambda x: x < 0.1),
-    "pentagamma": Reference(_polygamma(3)),
+    "pentagamma": Reference(_polygamma(3), kinks=lambda x: x < 0.1),
     "i0": Reference(_bessel(0)),
     "i1": Reference(_bessel(1)),
     "sigmoid": Reference(scipy.special.expit),
