@@ -1,8 +1,9 @@
 // Each operator factors on the host and states its gradient by products, so that derivatives of any
-// order follow, but for the determinant of singular matrices, which has two. Several results of one factorisation are parts of one packed value, which carries
-// the rule. Rules: Giles, "Collected matrix derivative results for forward and reverse mode
-// algorithmic differentiation" (2008); QR: Walter and Lehmann (2018), and Roberts and Roberts (2020)
-// for wide matrices; the pseudo-inverse: Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973).
+// order follow, but for the determinant of singular matrices, which has two. Several results of one
+// factorisation are parts of one packed value, which carries the rule. Rules: Giles, "Collected
+// matrix derivative results for forward and reverse mode algorithmic differentiation" (2008); QR:
+// Walter and Lehmann (2018), and Roberts and Roberts (2020) for wide matrices; the pseudo-inverse:
+// Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973).
 
 #include "vkml/api/linalg.h"
 
