@@ -11,8 +11,8 @@ void bind_linalg(nb::module_& m) {
   m.def("_linalg_solve_triangular", &linalg::solve_triangular, nb::arg("t"), nb::arg("b"),
         nb::arg("upper"), nb::arg("unit"), "x of t x = b for a triangular t.");
   m.def("_linalg_inv", &linalg::inverse, nb::arg("a"), "The inverse.");
-  m.def("_linalg_pinv", &linalg::pseudo_inverse, nb::arg("a"), nb::arg("share"),
-        "The pseudo-inverse, without singular values up to a share of the largest.");
+  m.def("_linalg_pinv", &linalg::pseudo_inverse, nb::arg("a"), nb::arg("limit"),
+        "The pseudo-inverse, without singular values up to a limit.");
   m.def("_linalg_det", &linalg::determinant, nb::arg("a"), "The determinant.");
   m.def("_linalg_cholesky", &linalg::cholesky, nb::arg("a"), "L of a = L L^T.");
   m.def(

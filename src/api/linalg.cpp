@@ -251,8 +251,7 @@ void qr_rule(const Value& output, const Value& gradient, std::span<Value> gradie
   const auto first = [&](const Value& x) { return graph::slice(x, -1, 0, m, 1); };
   const auto rest = [&](const Value& x) { return graph::slice(x, -1, m, n, 1); };
   const Value through_q = gq + product(rest(a), transposed(rest(gr)));
-  const Value parts[] = {tall_qr_gradient(q, first(r), through_q, first(gr)),
-                         product(q, rest(gr))};
+  const Value parts[] = {tall_qr_gradient(q, first(r), through_q, first(gr)), product(q, rest(gr))};
   gradients[1] = graph::concat(parts, -1);
 }
 constexpr graph::OpInfo kQr{
@@ -449,28 +448,25 @@ Tensor solve_triangular(const Tensor& t, const Tensor& b, bool upper, bool unit)
                                     {upper ? 1 : 0, unit ? 1 : 0}));
 }
 
-Tensor inverse(const Tensor& a) {
-  return record(inverse_for("inv", a));
-}
+Tensor inverse(const Tensor& a) { return record(inverse_for("inv", a)); }
 
-Tensor pseudo_inverse(const Tensor& a, const Tensor& share) {
+Tensor pseudo_inverse(const Tensor& a, const Tensor& limit) {
   check_operand("pinv", a, false);
   const std::vector<SmallMatrix> matrices = matrices_of(a);
   const Extents extents = extents_of(a.value());
   const Extents batch(extents.begin(), extents.end() - 2);
   const Tensor wide(
-      graph::broadcast_to(graph::cast(graph::detach(share.value()), DType::kF64), batch));
+      graph::broadcast_to(graph::cast(graph::detach(limit.value()), DType::kF64), batch));
   const std::vector<std::byte> bytes = wide.to_host();
-  std::vector<double> shares(matrices.size());
-  if (!shares.empty()) std::memcpy(shares.data(), bytes.data(), bytes.size());
+  std::vector<double> limits(matrices.size());
+  if (!limits.empty()) std::memcpy(limits.data(), bytes.data(), bytes.size());
   std::vector<double> numbers;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    append(numbers, vkml::pseudo_inverse(matrices[i], shares[i]).values);
+    append(numbers, vkml::pseudo_inverse(matrices[i], limits[i]).values);
   }
   Extents turned = extents;
   std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-  return record(
-      with_rule(kPseudoInverse, value_from(numbers, turned, a.dtype()), {a.value()}));
+  return record(with_rule(kPseudoInverse, value_from(numbers, turned, a.dtype()), {a.value()}));
 }
 
 Tensor determinant(const Tensor& a) {

@@ -332,10 +332,10 @@ struct OrientedSvd {
 
 }  // namespace
 
-SmallMatrix pseudo_inverse(const SmallMatrix& a, double share) {
+SmallMatrix pseudo_inverse(const SmallMatrix& a, double limit) {
   const SvdFactors factors = factor_svd(a);
   std::vector<double> scales;
-  for (const double s : factors.s) scales.push_back(s > share * factors.s.front() ? 1 / s : 0);
+  for (const double s : factors.s) scales.push_back(s > limit ? 1 / s : 0);
   return between(factors.v, scales, factors.u);
 }
 

@@ -66,8 +66,8 @@ struct SvdFactors {
 };
 SvdFactors factor_svd(const SmallMatrix& a);
 
-/// The pseudo-inverse; singular values up to a share of the largest count as 0.
-SmallMatrix pseudo_inverse(const SmallMatrix& a, double share);
+/// The pseudo-inverse; singular values up to a limit count as 0.
+SmallMatrix pseudo_inverse(const SmallMatrix& a, double limit);
 
 double determinant(const SmallMatrix& a);
 /// The gradient of the determinant: the transposed adjugate, which singular matrices have too.

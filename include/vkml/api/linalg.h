@@ -15,9 +15,9 @@ Tensor solve(const Tensor& a, const Tensor& b);
 /// x of T x = B for a triangular T; `unit` takes its diagonal as 1.
 Tensor solve_triangular(const Tensor& t, const Tensor& b, bool upper, bool unit = false);
 Tensor inverse(const Tensor& a);
-/// The pseudo-inverse: singular values up to `share` of the largest count as 0. `share` is one
-/// number, or one for each matrix. The gradient takes the rank as constant.
-Tensor pseudo_inverse(const Tensor& a, const Tensor& share);
+/// The pseudo-inverse: singular values up to `limit` count as 0, which is one number, or one for
+/// each matrix. The gradient takes the rank as constant.
+Tensor pseudo_inverse(const Tensor& a, const Tensor& limit);
 /// Singular matrices have two derivatives, others all.
 Tensor determinant(const Tensor& a);
 /// (sign, log |det|). The gradient throws ArgumentError at a singular matrix.
