@@ -395,6 +395,9 @@ Value where_else_zero(const Value& condition, const Value& value) {
   return where(condition, value, weak_scalar(0.0, value.device()));
 }
 
-Value unless_zero(const Value& g, const Value& value) { return where_else_zero(ne(g, 0.0), value); }
+Value unless_zero(const Value& g, const Value& value) {
+  // Only a NaN is left out: a number still depends on g, as the second derivative at a minimum asks.
+  return where_else_zero(logical_or(ne(g, 0.0), eq(value, value)), value);
+}
 
 }  // namespace vkml::graph

@@ -15,9 +15,6 @@ import numpy as np
 Array = np.ndarray
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 
-# Why a case fails whose first gradient passes through an exact 0 on its way back.
-STATIONARY = "a gradient of 0 is taken for a constant, so that its own derivative is lost"
-
 # (function, arrays, options)
 Call = tuple[str, list[Array], dict[str, Any]]
 

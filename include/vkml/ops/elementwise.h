@@ -82,7 +82,7 @@ Value operator>=(const Value& a, double b);
 /// `value` where the condition holds, an exact 0 elsewhere: a gradient that is infinite or NaN on
 /// the other branch does not leak through a product with 0.
 Value where_else_zero(const Value& condition, const Value& value);
-/// `value` where the gradient g is not 0, an exact 0 elsewhere.
+/// A gradient that is a product with g: an exact 0 where g is 0 and the product NaN, else `value`.
 Value unless_zero(const Value& g, const Value& value);
 
 }  // namespace vkml::graph
