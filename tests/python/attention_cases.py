@@ -25,14 +25,17 @@ def attention(
         sharing = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat(sharing, -3) for x in (key, value))
     scores = query @ key.swapaxes(-1, -2) * (scale or query.shape[-1] ** -0.5)
+    visible = np.ones(scores.shape, bool)
     if causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        visible &= np.tri(*scores.shape[-2:], dtype=bool)
     if mask is not None:
-        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
-    top = scores.max(-1, keepdims=True)
-    weights = np.exp(scores - np.where(np.isinf(top), 0, top))
-    sums = weights.sum(-1, keepdims=True)
-    return np.where(sums > 0, weights / np.where(sums > 0, sums, 1), 0) @ value
+        visible &= mask if mask.dtype == bool else mask != -np.inf
+        scores = scores if mask.dtype == bool else scores + mask
+    scores = np.where(visible, scores, -np.inf)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = weights / weights.sum(-1, keepdims=True)
+    return np.where(visible.any(-1, keepdims=True), weights, 0) @ value
 
 
 def operands(
