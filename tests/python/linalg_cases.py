@@ -47,13 +47,6 @@ ONE = np.array([[3.0]], dtype=np.float32)
 BY_VALUES = ("eigh", "eigvalsh", "svd", "svdvals", "matrix_norm")
 TURNING = "vectors of equal values turn by any amount"
 
-AWAITED = "gradients at equal values and of singular and wide matrices are not written yet"
-FAILING = (
-    *("det singular", "det zeros", "qr wide", "eigh equal values", "eigvalsh equal values"),
-    *("svd equal values", "svdvals equal values", "pinv equal values", "lstsq equal values"),
-    *("matrix_norm nuc of equal values", "matrix_norm 2 of equal values"),
-)
-
 # (function, what tells its calls apart, call, arrays): factorisations, on the CPU in f32 and f64.
 FACTORISED: list[tuple[str, str, Callable[..., Any], list[Array]]] = [
     ("solve", "", lambda m, a, b: m.solve(a, b), [SQUARE, inputs((3, 2), -1, 1)]),
@@ -217,7 +210,6 @@ LINALG_CASES = [
             dtypes=DOUBLE,
             on_cpu_alone=True,
             units=512,
-            fails=AWAITED if f"{name} {label}" in FAILING else "",
             no_second=TURNING if "equal values" in label and name in BY_VALUES else "",
             label=label,
         )
