@@ -247,15 +247,14 @@ void qr_rule(const Value& output, const Value& gradient, std::span<Value> gradie
     gradients[1] = tall_qr_gradient(q, r, gq, gr);
     return;
   }
-  // The first m columns alone make q; the rest of r is q^T times the rest of a.
+  // The first m columns alone make q; the rest of a is q times the rest of r.
   const auto first = [&](const Value& x) { return graph::slice(x, -1, 0, m, 1); };
   const auto rest = [&](const Value& x) { return graph::slice(x, -1, m, n, 1); };
-  const Value through_q = gq + product(rest(a), transposed(rest(gr)));
+  const Value through_q = gq + product(product(q, rest(r)), transposed(rest(gr)));
   const Value parts[] = {tall_qr_gradient(q, first(r), through_q, first(gr)), product(q, rest(gr))};
   gradients[1] = graph::concat(parts, -1);
 }
-constexpr graph::OpInfo kQr{
-    "qr", graph::Family::kCustom, 0, &qr_rule, {.operands = 0b10, .output = true}};
+constexpr graph::OpInfo kQr{"qr", graph::Family::kCustom, 0, &qr_rule, {.output = true}};
 
 void complement_rule(const Value& output, const Value&, std::span<Value>) {
   throw AutogradError(
