@@ -73,6 +73,7 @@ REFUSED: list[tuple[set[str], set[str], str]] = [
     ({"median"}, {"empty", "no columns"}, "no element is in the middle"),
     ({"logsumexp"}, {"empty", "no columns"}, "no element is the largest"),
     ({"pad"}, {"empty"}, "nothing is there to be repeated"),
+    ({"scaled_dot_product_attention"}, {"one element"}, "the mask has more heads than that"),
     (
         {"all", "amax", "amin", "any", "argmax", "argmin", "log_softmax"}
         | {"nansum", "prod", "softmax", "sum"},
