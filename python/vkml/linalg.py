@@ -301,7 +301,8 @@ def pinv(
     """
     share = rcond if rtol is None else rtol
     if hermitian:
-        A = A.tril() + A.tril(-1).mT
+        lower = A.tril()
+        return pinv(lower + lower.tril(-1).mT, share, atol=atol)
     limit = _limit(A, svdvals(A.detach()), atol, share).squeeze(-1)
     return _vkml._linalg_pinv(A, limit)
 

@@ -47,10 +47,10 @@ bool uses(const dispatch::Kernel& kernel, ops::Opcode op) {
 void require_turns(const Context& context, std::int64_t turns) {
   if (!context.traits.is_software || turns <= kSoftwareTurns) return;
   const ops::CoreKind kind = context.kernel.kind;
-  throw UnsupportedError(
-      fmt::format("[{}] {} loop turns for one element are more than the {} that a software Vulkan "
-                  "driver executes. Compute it on the CPU: vkml.tensor(t.numpy(), device=vkml.cpu)",
-                  kind == ops::CoreKind::kNone ? "reduction" : name_of(kind), turns, kSoftwareTurns));
+  throw UnsupportedError(fmt::format(
+      "[{}] {} loop turns for one element are more than the {} that a software Vulkan "
+      "driver executes. Compute it on the CPU: vkml.tensor(t.numpy(), device=vkml.cpu)",
+      kind == ops::CoreKind::kNone ? "reduction" : name_of(kind), turns, kSoftwareTurns));
 }
 
 Shader::Shader(const Context& context, std::string name, std::array<std::uint32_t, 3> local_size,
