@@ -249,7 +249,8 @@ def test_separate_windows_are_a_view(device: object) -> None:
     (weight.unfold(0, 2, 2) * floats([[1, 10], [100, 1000]], device)).sum().backward()
     assert weight.grad.tolist() == [1, 10, 100, 1000, 0]
     overlapping = weight.detach().unfold(0, 2, 1)
-    overlapping += 1
+    with pytest.raises(vkml.ArgumentError, match="several times"):
+        overlapping += 1
     assert weight.tolist() == [1, 2, 3, 4, 5]
-    with pytest.raises(vkml.ShapeError, match="rank 5"):
+    with pytest.raises(vkml.ShapeError, match="kMaxDims"):
         vkml.ones(1, 1, 1, 4, device=device).unfold(3, 2, 2)

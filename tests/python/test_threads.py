@@ -1,5 +1,6 @@
 """Threads that share tensors and graphs, and processes that fork while one runs."""
 
+import contextlib
 import itertools
 import os
 import subprocess
@@ -136,7 +137,8 @@ def test_a_step_is_replayed_while_its_state_changes_dtype(device: object) -> Non
     def replay() -> None:
         try:
             for _ in range(200):
-                assert (step().numpy() == 2).all()
+                with contextlib.suppress(vkml.ArgumentError):  # changed while it was recorded
+                    assert (step().numpy() == 2).all()
         finally:
             done.set()
 

@@ -176,8 +176,14 @@ Value convert(Value a, Type to) {
 
 Value narrow(Value a, DType dtype) {
   switch (dtype) {
-    case DType::kF16:
-      return f16_to_f32(f32_to_f16(a));
+    case DType::kF16: {
+      const Value bits = f32_to_f16(a);
+      spirv::Builder& b = *a.builder;
+      if (!b.has_half_conversions()) return f16_to_f32(bits);
+      // Compilers of drivers take the two conversions for none, and lose the rounding, unless
+      // something stands between that they do not know: there is one workgroup along the last axis.
+      return f16_to_f32(bits ^ b.splat(b.workgroup_count(2) - 1, bits.type.components));
+    }
     case DType::kBF16:
       return bf16_to_f32(f32_to_bf16(a));
     case DType::kU8:
