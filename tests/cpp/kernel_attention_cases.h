@@ -1,6 +1,7 @@
 // Hand-built kernels of attention and of its gradients.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 
 #include "kernel_cases.h"
@@ -59,7 +60,13 @@ inline KernelCase attention_case(CoreKind kind, const AttentionCase& c) {
                                     dispatch::BufferKind::kResult)};
   }
   const double relative = c.dtype == DType::kBF16 ? 2e-2 : c.dtype == DType::kF16 ? 3e-3 : 1e-4;
-  return {name_of(kind), b.finish(), relative, 50 * relative, {}};
+  // On matrix units the gradient of each score is rounded to the operands' type. The log-sum-exp
+  // here is any number, so that weights reach exp(5), and with them a term of a sum about this
+  // much.
+  constexpr double kLargestTerm = 2000;
+  const double unit = c.dtype == DType::kBF16 ? 0x1p-8 : c.dtype == DType::kF16 ? 0x1p-11 : 0;
+  const double absolute = is_forward ? 50 * relative : std::max(50 * relative, unit * kLargestTerm);
+  return {name_of(kind), b.finish(), relative, absolute, {}};
 }
 
 inline std::vector<KernelCase> attention_cases_of(const AttentionCase& c) {
