@@ -396,7 +396,8 @@ Value where_else_zero(const Value& condition, const Value& value) {
 }
 
 Value unless_zero(const Value& g, const Value& value) {
-  // Only a NaN is left out: a number still depends on g, as the second derivative at a minimum asks.
+  // Only a NaN is left out: a number still depends on g, as the second derivative at a minimum
+  // asks.
   return where_else_zero(logical_or(ne(g, 0.0), eq(value, value)), value);
 }
 
