@@ -369,7 +369,7 @@ Tensor operator/(const Tensor& a, const Tensor& b) {
   if (divisor) return record(a.value() / *divisor);
   // Autocast takes reciprocals as precise, and other quotients as they come.
   const bool is_reciprocal = constant_number(a.value()).has_value();
-  return is_reciprocal ? record(a.value() / graph::as_precise_operand(b.value())) : div(a, b);
+  return div(a, is_reciprocal ? record(graph::as_precise_operand(b.value())) : b);
 }
 
 Tensor power(const Tensor& a, const Tensor& b) {

@@ -59,7 +59,7 @@ def check(lines, reason):
     *errors, found, missing, values = lines
     assert len(errors) == 3
     for error in errors:
-        assert error.startswith("device vulkan:0 is not here: ")
+        assert error.startswith("[device] vulkan:0 is not here: ")
         assert reason in error
         assert "Install" in error
         assert "vkml.cpu" in error
