@@ -133,6 +133,16 @@ def vjp(
     )
 
 
+def _direction(operator: str, given: tuple[Tensor, ...], v: Tensors | None) -> tuple[Tensor, ...]:
+    if v is not None:
+        return _tuple(v)
+    if len(given) != 1 or given[0].numel() != 1:
+        raise vkml.ArgumentError(
+            f"[{operator}] v can be left out for an input of one element alone."
+        )
+    return (vkml.ones_like(given[0]),)
+
+
 def jvp(
     func: Callable[..., Any],
     inputs: Tensors,
@@ -143,11 +153,7 @@ def jvp(
     """A function's results, and its Jacobian times the vector v; v is 1 for one element if None."""
     _refuse_strict("jvp", strict)
     given = _tuple(inputs)
-    if v is None:
-        if len(given) != 1 or given[0].numel() != 1:
-            raise vkml.ArgumentError("[jvp] v can be left out for an input of one element alone.")
-        v = vkml.ones_like(given[0])
-    result, tangent = vkml.func.jvp(func, given, _tuple(v))
+    result, tangent = vkml.func.jvp(func, given, _direction("jvp", given, v))
     return _kept(result, create_graph), _kept(tangent, create_graph)
 
 
@@ -161,14 +167,10 @@ def hvp(
     """A function's one element, and its Hessian times the vector v."""
     _refuse_strict("hvp", strict)
     given = _tuple(inputs)
-    if v is None:
-        if len(given) != 1 or given[0].numel() != 1:
-            raise vkml.ArgumentError("[hvp] v can be left out for an input of one element alone.")
-        v = vkml.ones_like(given[0])
     places = tuple(range(len(given)))
     scalar = _of_one_element("hvp", func)
     gradient = vkml.func.grad(scalar, argnums=places)
-    _, found = vkml.func.jvp(gradient, given, _tuple(v))
+    _, found = vkml.func.jvp(gradient, given, _direction("hvp", given, v))
     return _kept(func(*given), create_graph), _kept(_like(inputs, found), create_graph)
 
 

@@ -18,6 +18,7 @@
 #include "scratch.h"
 #include "threads.h"
 #include "tile/transfer.h"
+#include "vkml/dispatch/attention_inputs.h"
 #include "vkml/ops/attention_options.h"
 
 namespace vkml::cpu {
@@ -41,33 +42,6 @@ void read_row(float* target, const Operand& operand, const RunContext& run, std:
               std::int64_t head, std::int64_t row) {
   load_elements(target, address_of_row(operand, run, batch, head, row), operand.dtype,
                 operand.extents[3], operand.strides[3]);
-}
-
-// Which operand of the kernel is which.
-struct Inputs {
-  const Operand* query = nullptr;
-  const Operand* key = nullptr;
-  const Operand* value = nullptr;
-  const Operand* gradient = nullptr;
-  const Operand* log_sum_exp = nullptr;
-  const Operand* delta = nullptr;
-  const Operand* mask = nullptr;
-};
-
-Inputs inputs_of(const Kernel& kernel) {
-  const auto input = [&](std::size_t i) {
-    return i < kernel.core_inputs.size() ? &kernel.core_inputs[i] : nullptr;
-  };
-  switch (kernel.kind) {
-    case CoreKind::kAttentionLogSumExp:
-      return {input(0), input(1), nullptr, nullptr, nullptr, nullptr, input(2)};
-    case CoreKind::kAttention:
-      return {input(0), input(1), input(2), nullptr, nullptr, nullptr, input(3)};
-    case CoreKind::kAttentionValueGradient:
-      return {input(0), input(1), nullptr, input(2), input(3), nullptr, input(4)};
-    default:
-      return {input(0), input(1), input(2), input(3), input(4), input(5), input(6)};
-  }
 }
 
 // An operand as rows of f32, padded to whole panels: where it lies, or in scratch.
@@ -182,7 +156,7 @@ struct Packed {
 };
 
 Packed packed_for(const Kernel& kernel) {
-  const Inputs inputs = inputs_of(kernel);
+  const dispatch::AttentionInputs inputs = dispatch::attention_inputs(kernel);
   ScratchLayout scratch(core_scratch_bytes(kernel, TargetLayout::kDense));
   Packed packed;
   switch (kernel.kind) {
@@ -216,7 +190,7 @@ class Attention final : public CompiledKernel {
  public:
   Attention(const Kernel& kernel, const dispatch::ExecutionGraph& graph)
       : kernel_(kernel),
-        inputs_(inputs_of(kernel_)),
+        inputs_(dispatch::attention_inputs(kernel_)),
         packed_(packed_for(kernel_)),
         result_(kernel_, graph.buffers, TargetLayout::kDense) {
     const Operand& query = *inputs_.query;
@@ -419,7 +393,7 @@ class Attention final : public CompiledKernel {
   }
 
   Kernel kernel_;
-  Inputs inputs_;
+  dispatch::AttentionInputs inputs_;
   Packed packed_;
   CoreResult result_;
   AttentionHead head_;  // without a mask

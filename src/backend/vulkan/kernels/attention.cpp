@@ -16,22 +16,6 @@ constexpr std::uint32_t kVector = 4;
 
 }  // namespace
 
-AttentionInputs attention_inputs(const dispatch::Kernel& kernel) {
-  const auto input = [&](std::size_t i) {
-    return i < kernel.core_inputs.size() ? &kernel.core_inputs[i] : nullptr;
-  };
-  switch (kernel.kind) {
-    case CoreKind::kAttentionLogSumExp:
-      return {input(0), input(1), nullptr, nullptr, nullptr, nullptr, input(2)};
-    case CoreKind::kAttention:
-      return {input(0), input(1), input(2), nullptr, nullptr, nullptr, input(3)};
-    case CoreKind::kAttentionValueGradient:
-      return {input(0), input(1), nullptr, input(2), input(3), nullptr, input(4)};
-    default:
-      return {input(0), input(1), input(2), input(3), input(4), input(5), input(6)};
-  }
-}
-
 AttentionSize attention_size(const dispatch::Kernel& kernel) {
   const AttentionInputs inputs = attention_inputs(kernel);
   const dispatch::Extents& query = inputs.query->extents;

@@ -8,20 +8,12 @@
 #include <optional>
 
 #include "kernels/epilogue.h"
+#include "vkml/dispatch/attention_inputs.h"
 
 namespace vkml::vulkan {
 
-/// Which operand of the kernel is which.
-struct AttentionInputs {
-  const dispatch::Operand* query = nullptr;
-  const dispatch::Operand* key = nullptr;
-  const dispatch::Operand* value = nullptr;
-  const dispatch::Operand* gradient = nullptr;
-  const dispatch::Operand* log_sum_exp = nullptr;
-  const dispatch::Operand* delta = nullptr;
-  const dispatch::Operand* mask = nullptr;
-};
-AttentionInputs attention_inputs(const dispatch::Kernel& kernel);
+using dispatch::attention_inputs;
+using dispatch::AttentionInputs;
 
 struct AttentionSize {
   std::int64_t batches = 1, heads = 1, shared_heads = 1, queries = 1, keys = 1;

@@ -78,6 +78,13 @@ bool may_use_vectors(const dispatch::Kernel& kernel, const RowSpaces& spaces) {
   return any;
 }
 
+/// Whether the rows of two operands begin equally far from multiples of four.
+bool rows_begin_alike(const RowSpaces& spaces, std::size_t a, std::size_t b) {
+  return std::equal(
+      spaces.rows.strides[a].begin(), spaces.rows.strides[a].end(), spaces.rows.strides[b].begin(),
+      [](std::int64_t left, std::int64_t right) { return (left - right) % kVector == 0; });
+}
+
 /// The operand that says where the vectors of a shifted row begin, or -1: all that is stored has to
 /// begin there too. See RowPlan::lead.
 int lead_of(const dispatch::Kernel& kernel, const RowSpaces& spaces) {
@@ -181,10 +188,10 @@ bool RowSpaces::varies_along_row(std::size_t operand) const {
   return std::any_of(strides.begin(), strides.end(), [](std::int64_t s) { return s != 0; });
 }
 
-bool rows_begin_alike(const RowSpaces& spaces, std::size_t a, std::size_t b) {
-  return std::equal(
-      spaces.rows.strides[a].begin(), spaces.rows.strides[a].end(), spaces.rows.strides[b].begin(),
-      [](std::int64_t left, std::int64_t right) { return (left - right) % kVector == 0; });
+bool lies_in_vectors(const RowSpaces& spaces, const RowPlan& plan, std::size_t operand) {
+  if (!plan.is_shifted()) return plan.vectors && is_dense(spaces, operand);
+  return spaces.columns.strides[operand].back() == 1 &&
+         rows_begin_alike(spaces, static_cast<std::size_t>(plan.lead), operand);
 }
 
 RowSpaces row_spaces(const dispatch::Kernel& kernel) {

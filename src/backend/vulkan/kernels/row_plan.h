@@ -38,8 +38,8 @@ struct RowPlan {
 
 /// Elements of a vector.
 inline constexpr std::int64_t kRowVector = 4;
-/// Whether the rows of two operands begin equally far from multiples of four.
-bool rows_begin_alike(const RowSpaces& spaces, std::size_t a, std::size_t b);
+/// Whether four neighbours of the operand lie in one aligned vector, as the plan lays vectors out.
+bool lies_in_vectors(const RowSpaces& spaces, const RowPlan& plan, std::size_t operand);
 
 RowSpaces row_spaces(const dispatch::Kernel& kernel);
 RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,

@@ -74,7 +74,6 @@ void RowKernel::open_operands() {
   column_extents_ = extents(spaces_.columns);
   row_count_ = shader_.parameter(spaces_.rows.count());
   column_count_ = shader_.parameter(spaces_.columns.count());
-  const auto is_aligned = [](std::int64_t stride) { return stride % kVector == 0; };
   for (std::size_t i = 0; i < spaces_.operands.size(); ++i) {
     if (i >= kernel_.loads.size()) {
       if (stage_ == Stage::kPartials && !plan_.stores_in_pass) break;
@@ -92,13 +91,7 @@ void RowKernel::open_operands() {
       access.column_strides.push_back(shader_.stride_parameter(stride));
     }
     access.varies = spaces_.varies_along_row(i);
-    access.is_dense = plan_.vectors && columns.back() == 1;
-    if (plan_.is_shifted()) {
-      access.is_dense &= rows_begin_alike(spaces_, i, static_cast<std::size_t>(plan_.lead));
-    } else {
-      access.is_dense &= std::all_of(columns.begin(), columns.end() - 1, is_aligned) &&
-                         std::all_of(rows.begin(), rows.end(), is_aligned);
-    }
+    access.is_dense = lies_in_vectors(spaces_, plan_, i);
     accesses_.push_back(std::move(access));
   }
   if (plan_.splits > 1) {
