@@ -1,6 +1,7 @@
 """What a training loop may count on: flat memory, and reading the loss whenever one likes."""
 
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -53,7 +54,7 @@ def resident_bytes():
 
 
 def print_memory_of_two_thousand_steps(device, read):
-    """(live nodes, bytes of the device, bytes of the process) after 200 steps and after 2,000."""
+    """(live nodes, bytes of the device, bytes of the process) after 200 steps, 800, 1,400 and 2,000."""
     vkml.set_default_device(device)
     loop = Loop(device)
 
@@ -69,7 +70,7 @@ def print_memory_of_two_thousand_steps(device, read):
     # As far ahead of the device as the host may run: what is in flight then takes memory, once.
     busy = product_that_takes(0.05)
     (busy @ busy).realize()
-    print(json.dumps([run(200), run(1800)]))
+    print(json.dumps([run(200)] + [run(600) for _ in range(3)]))
 
 
 @pytest.mark.parametrize("read", [True, False])
@@ -85,9 +86,12 @@ def test_two_thousand_steps_leave_memory_flat(read, device):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    before, after = json.loads(done.stdout)
-    assert after[:2] == before[:2]
-    assert after[2] - before[2] < 2 << 20
+    marks = json.loads(done.stdout)
+    assert all(mark[:2] == marks[0][:2] for mark in marks)
+    # What leaks grows in every stretch. A pool that first fills when the machine is busy, by one huge
+    # page of 2 MiB at that, grows in one.
+    growth = [later[2] - earlier[2] for earlier, later in itertools.pairwise(marks)]
+    assert min(growth) < 64 << 10, growth
 
 
 def test_a_running_mean_that_is_read_now_and_then_leaves_memory_flat(device):
