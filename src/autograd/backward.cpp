@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "flow.h"
+#include "gradient_sum.h"
 #include "vkml/core/error.h"
 #include "vkml/ops/autocast.h"
 #include "vkml/ops/functions.h"
@@ -44,12 +45,13 @@ std::vector<Value> propagate(const Flow& flow, std::span<const Value> outputs,
                              std::vector<NodePtr>* visited) {
   const graph::AutocastPause pause;
   std::vector<Value> sums(flow.nodes.size());
+  std::vector<ArrivingGradients> arrived(flow.nodes.size());
   std::vector<bool> starts(flow.nodes.size());
+  GradientSum sum;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const int position = flow.index.find(outputs[i].node().get());
     if (position < 0) continue;
-    Value& sum = sums[static_cast<std::size_t>(position)];
-    sum = sum ? graph::add(sum, arriving[i]) : arriving[i];
+    arrived[static_cast<std::size_t>(position)].add(arriving[i]);
     starts[static_cast<std::size_t>(position)] = true;
   }
   const RuleObserver observe = rule_observer.load(std::memory_order_relaxed);
@@ -57,8 +59,10 @@ std::vector<Value> propagate(const Flow& flow, std::span<const Value> outputs,
   for (std::size_t i = flow.nodes.size(); i-- > 0;) {
     const NodePtr& node = flow.nodes[i];
     const bool is_output = starts[i];
-    if (!sums[i]) continue;
+    if (!arrived[i]) continue;
     // Every user has added its part by now.
+    sums[i] = arrived[i].take_single();
+    if (!sums[i]) sums[i] = sum.of(arrived[i].take());
     sums[i] = hooked(*node, sums[i]);
     if (node->is_gradient_stop() || (!is_output && is_end(*node, inputs))) continue;
     check_recorded(*node);
@@ -70,9 +74,7 @@ std::vector<Value> propagate(const Flow& flow, std::span<const Value> outputs,
     if (visited != nullptr) visited->push_back(node);
     for (std::size_t k = 0; k < sources.size(); ++k) {
       const int position = rules[k] ? flow.index.find(sources[k].get()) : -1;
-      if (position < 0) continue;
-      Value& sum = sums[static_cast<std::size_t>(position)];
-      sum = sum ? graph::add(sum, rules[k]) : rules[k];
+      if (position >= 0) arrived[static_cast<std::size_t>(position)].add(rules[k]);
     }
   }
   return sums;

@@ -72,9 +72,13 @@ Value matrix_product(const Value& a, const Value& b, MatmulPrecision precision) 
                 attributes_of(precision, a.dtype()));
 }
 
-/// One matrix for every row of a batch is one larger product, where that needs no copy.
+/// One matrix for every row of a batch is one larger product, and its gradient one product instead
+/// of a sum over the batch. Rows that do not lie behind each other are copied where the product is
+/// long enough to hide that.
 bool folds_into_rows(const Value& a, const Value& b) {
-  return a.rank() > 2 && b.rank() == 2 && a.shape().is_contiguous(size_of(a.dtype()));
+  constexpr std::int64_t kColumnsWorthACopy = 64;
+  return a.rank() > 2 && b.rank() == 2 &&
+         (a.shape().is_contiguous(size_of(a.dtype())) || b.shape()[1] >= kColumnsWorthACopy);
 }
 
 Value matmul_at(const Value& left, const Value& right, MatmulPrecision precision) {
@@ -116,6 +120,12 @@ void set_matmul_precision(MatmulPrecision precision) {
   precision_now.store(precision, std::memory_order_relaxed);
 }
 MatmulPrecision matmul_precision() { return precision_now.load(std::memory_order_relaxed); }
+
+MatmulPrecision precision_of_product(const Node& node) { return precision_of(node.attributes()); }
+
+Value matmul(const Value& left, const Value& right, MatmulPrecision precision) {
+  return matmul_at(left, right, precision);
+}
 
 Value matmul(const Value& left, const Value& right) {
   return matmul_at(as_product_operand(left), as_product_operand(right), matmul_precision());

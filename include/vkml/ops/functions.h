@@ -133,6 +133,10 @@ Value sum_to(const Value& x, const Shape& shape);
 // --- matrix products, convolution, pooling (matmul.cpp, convolution.cpp, pooling.cpp)
 
 Value matmul(const Value& a, const Value& b);
+/// The same in the operands' own dtype and at a given precision, whatever the thread's settings.
+Value matmul(const Value& a, const Value& b, MatmulPrecision precision);
+/// The precision of a recorded product.
+MatmulPrecision precision_of_product(const Node& node);
 
 struct Conv2dParameters {
   std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
