@@ -232,10 +232,11 @@ class Emitter {
   Operand core_operand(int source) {
     const Node& node = *schedule_[source].node;
     const Access access = access_of(schedule_, source, node.shape());
+    const Location location = context_.locate(access.root);
     Operand operand;
-    operand.buffer = context_.buffer_of(access.root);
+    operand.buffer = location.buffer;
     operand.dtype = node.dtype();
-    operand.offset = access.offset;
+    operand.offset = location.offset + access.offset;
     operand.extents = padded(node.shape());
     operand.strides = access.strides;
     return operand;
@@ -288,10 +289,11 @@ class Emitter {
       const bool number = schedule_[access.root].role == Role::kScalar;
       return number ? scalar(access.root) : coordinates(access, reader, map);
     }
+    const Location location = context_.locate(access.root);
     Operand operand;
-    operand.buffer = context_.buffer_of(access.root);
+    operand.buffer = location.buffer;
     operand.dtype = node.dtype();
-    operand.offset = access.offset;
+    operand.offset = location.offset + access.offset;
     operand.extents = kernel_.space;
     for (int axis = 0; axis < kMaxDims; ++axis) {
       if (map[at(axis)] >= 0)
@@ -316,19 +318,21 @@ class Emitter {
 
   Operand dense_operand(int position) {
     const Node& node = *schedule_[position].node;
-    const Extents extents = padded(node.shape());
-    return {context_.buffer_of(position), node.dtype(), 0, extents, dense_strides(extents)};
+    const Location location = context_.locate(position);
+    return {location.buffer, node.dtype(), location.offset, padded(node.shape()), location.strides};
   }
 
   void store(int position, const AxisMap& map) {
     const Node& node = *schedule_[position].node;
-    const Extents strides = dense_strides(padded(node.shape()));
+    const Location location = context_.locate(position);
     Operand operand;
-    operand.buffer = context_.buffer_of(position);
+    operand.buffer = location.buffer;
     operand.dtype = node.dtype();
+    operand.offset = location.offset;
     operand.extents = kernel_.space;
     for (int axis = 0; axis < kMaxDims; ++axis) {
-      if (map[at(axis)] >= 0) operand.strides[at(order_[at(map[at(axis)])])] = strides[at(axis)];
+      if (map[at(axis)] >= 0)
+        operand.strides[at(order_[at(map[at(axis)])])] = location.strides[at(axis)];
     }
     kernel_.stores.push_back(operand);
     outputs_.push_back(values_.at(position).reg());

@@ -11,12 +11,20 @@
 
 namespace vkml::dispatch {
 
+/// Where a value lies: elements from the start of a buffer, and strides over its padded shape.
+struct Location {
+  int buffer = -1;
+  std::int64_t offset = 0;
+  Extents strides{0, 0, 0, 0};
+};
+
 /// What a group needs to know of the plan around it.
 struct PlanContext {
   const Schedule& schedule;
   const Fusion& fusion;
-  /// The buffer that holds a value: of an input, or of a step that is stored.
-  std::function<int(int position)> buffer_of;
+  /// Where a value lies: an input, or a step that is stored. All but what a concat alone reads is
+  /// dense.
+  std::function<Location(int position)> locate;
   /// Index of a scalar step among the run-time scalars.
   std::function<int(int position)> scalar_of;
   /// A new place that can fail at run time.

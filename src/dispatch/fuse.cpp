@@ -14,6 +14,9 @@ namespace {
 
 using graph::Family;
 
+// Each part of a concat is compared with so many before it: as many as a kernel could hold.
+constexpr std::size_t kJoinedParts = kMaxOperands;
+
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 class Fuser {
@@ -88,6 +91,7 @@ class Fuser {
     if (!is_enabled_) return;
     const int companion = companion_of(schedule_, position);
     if (companion >= 0) join_companion(own, result_.group_of[at(companion)]);
+    if (schedule_[position].node->family() == Family::kConcat) join_parts(candidates);
     if (!is_program(schedule_, position) || schedule_[position].role == Role::kScalar) return;
     for (const int candidate : candidates) {
       if (!graph_.path_between(own, candidate)) try_merge(own, candidate);
@@ -97,6 +101,22 @@ class Fuser {
   /// `from` is -1 where the companion's result is there already.
   void join_companion(int core, int from) {
     if (from >= 0 && !graph_.path_between(core, from)) try_merge(core, from);
+  }
+
+  /// Parts of a concat that are computed over one space are one kernel, which writes them all where
+  /// they belong (placement.h).
+  void join_parts(const std::vector<int>& parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      for (std::size_t k = i + 1; k < std::min(parts.size(), i + 1 + kJoinedParts); ++k) {
+        const Group& into = groups_[at(parts[i])];
+        const Group& from = groups_[at(parts[k])];
+        if (into.members.empty() || from.members.empty() || into.core >= 0 || from.core >= 0 ||
+            into.space != from.space || into.reduced != 0 || from.reduced != 0) {
+          continue;
+        }
+        if (!graph_.path_between(parts[i], parts[k])) try_merge(parts[i], parts[k]);
+      }
+    }
   }
 
   void try_merge(int into, int from) {

@@ -5,6 +5,7 @@
 
 #include "emit.h"
 #include "old_blocks.h"
+#include "placement.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -16,17 +17,19 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 class Lowering {
  public:
-  Lowering(const Schedule& schedule, const Fusion& fusion) : schedule_(schedule), fusion_(fusion) {}
+  Lowering(const Schedule& schedule, const Fusion& fusion)
+      : schedule_(schedule), fusion_(fusion), placements_(place_parts(schedule, fusion)) {}
 
   Lowered run() {
     const PlanContext context{
-        schedule_, fusion_, [this](int position) { return buffer_of(position); },
+        schedule_, fusion_, [this](int position) { return locate(position); },
         [this](int position) { return scalar_of(position); },
         [this](const graph::OpInfo& op, std::int64_t extent) {
           result_.graph.sites.push_back({op.name, extent, ops::value_check_of(op)});
           return static_cast<int>(result_.graph.sites.size()) - 1;
         }};
     find_values_changed_in_place();
+    keep_apart_what_changes_in_place();
     describe_nodes();
     for (const Group& group : fusion_.groups) {
       const Family family = schedule_[group.members[0]].node->family();
@@ -78,6 +81,27 @@ class Lowering {
       const bool is_last = last_reader[at(base)] == static_cast<int>(k);
       if (is_temporary && is_last && !fusion_.donated[at(result)]) becomes_[base] = result;
     }
+  }
+
+  /// What a later update writes over is nobody else's memory.
+  void keep_apart_what_changes_in_place() {
+    for (std::size_t i = 0; i < placements_.size(); ++i) {
+      const bool changes =
+          becomes_.contains(static_cast<int>(i)) || becomes_.contains(placements_[i].container);
+      if (changes) placements_[i] = {};
+    }
+  }
+
+  Location locate(int position) {
+    Location location{0, 0, dense_strides(padded(schedule_[position].node->shape()))};
+    while (placements_[at(position)].container >= 0) {
+      const Placement& placement = placements_[at(position)];
+      location.offset += placement.offset;
+      if (!placement.is_dense) location.strides = placement.strides;
+      position = placement.container;
+    }
+    location.buffer = buffer_of(position);
+    return location;
   }
 
   /// The value that lies in the end where this one lies first.
@@ -135,14 +159,18 @@ class Lowering {
     const int axis = static_cast<int>(node.attributes()[0]);
     const Extents strides = dense_strides(padded(node.shape()));
     const std::int64_t along = strides[at(axis + kMaxDims - node.shape().rank())];
-    const int buffer = buffer_of(position);
+    const Location target = locate(position);
     std::int64_t start = 0;
     for (const int source : schedule_.sources_of(position)) {
       const Shape& part = schedule_[source].node->shape();
-      Kernel kernel =
-          emit_copy(context, source, part, buffer, node.dtype(), start * along, strides);
-      kernel.nodes = {position};
-      add(std::move(kernel));
+      const Placement& placement = placements_[at(root_of(schedule_, source))];
+      const bool is_there = placement.container == position && placement.offset == start * along;
+      if (!is_there) {
+        Kernel kernel = emit_copy(context, source, part, target.buffer, node.dtype(),
+                                  target.offset + start * along, strides);
+        kernel.nodes = {position};
+        add(std::move(kernel));
+      }
       start += part[axis];
     }
   }
@@ -235,6 +263,7 @@ class Lowering {
 
   const Schedule& schedule_;
   const Fusion& fusion_;
+  std::vector<Placement> placements_;  // by position
   Lowered result_;
   std::unordered_map<int, int> becomes_;  // a value changed in place: what it is changed to
   std::unordered_map<int, int> buffers_;
