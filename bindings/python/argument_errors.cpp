@@ -4,12 +4,15 @@
 // vkML's exceptions: they derive from VkmlError too, name the function and the values, and say what
 // the function takes. A call that succeeds pays one more jump.
 //
-// An exception that Python code raised (a hook, a traced function) has a traceback and passes
-// through as it is.
+// An exception of vkML's own that names no operator, since it comes out of code that serves many,
+// gets the name of the function too. One that Python code raised (a hook, a traced function) has a
+// traceback and passes through as it is.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <exception>
+#include <map>
 #include <string>
 #include <string_view>
 #include <typeinfo>
@@ -25,6 +28,9 @@ using EntryPoint = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObj
 // nanobind has half a dozen entry points for all functions.
 constexpr std::size_t kMaxEntryPoints = 16;
 std::array<EntryPoint, kMaxEntryPoints> originals{};
+
+/// Getters and setters, which have no name of their own, and their properties'.
+std::map<PyObject*, std::string> property_names;
 
 // What nanobind calls this module in signatures.
 constexpr std::string_view kModulePrefix = "vkml._vkml.";
@@ -103,13 +109,21 @@ class Pending {
   void restore() {
     PyErr_Restore(type_.release().ptr(), value_.release().ptr(), traceback_.release().ptr());
   }
-  /// Ours for a built-in that native code raised; null for anything else.
-  const char* replacement() const {
-    if (traceback_.is_valid()) return nullptr;
+  /// The type to raise instead: ours for a built-in that native code raised, the same for ours;
+  /// null for anything else.
+  nb::object replacement() const {
+    if (traceback_.is_valid()) return {};
+    const nb::object module = nb::module_::import_("vkml._vkml");
     for (const Replacement& row : replacements()) {
-      if (type_.ptr() == row.builtin) return row.ours;
+      if (type_.ptr() == row.builtin) return module.attr(row.ours);
     }
-    return nullptr;
+    const nb::object base = module.attr("VkmlError");
+    return PyObject_IsSubclass(type_.ptr(), base.ptr()) == 1 ? type_ : nb::object();
+  }
+  bool is_builtin() const {
+    const auto rows = replacements();
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const Replacement& row) { return type_.ptr() == row.builtin; });
   }
   std::string message() const { return text_of(value_); }
 
@@ -121,27 +135,31 @@ class Pending {
 PyObject* fail(PyObject* function, PyObject* const* arguments, std::size_t flagged_count,
                PyObject* names) noexcept {
   Pending pending;
-  const char* ours = pending.replacement();
-  if (ours == nullptr) {
-    pending.restore();
-    return nullptr;
-  }
   try {
+    const nb::object type = pending.replacement();
+    const std::string cause = type.is_valid() ? pending.message() : "";
+    const bool names_operator = cause.starts_with('[');
+    if (!type.is_valid() || (names_operator && !pending.is_builtin())) {
+      pending.restore();
+      return nullptr;
+    }
     std::string name = text_of(nb::handle(function).attr("__name__"));
     std::size_t count = flagged_count & kCountBits;
-    if (name == "__init__" && count > 0) {  // called by the name of what is to be made
-      name = text_of(nb::handle(arguments[0]).type().attr("__name__"));
+    const auto property = property_names.find(function);
+    if (count > 0 && (name == "__init__" || property != property_names.end())) {
+      // Called by the name of what is to be made, or read or set.
+      name = name == "__init__" ? text_of(nb::handle(arguments[0]).type().attr("__name__"))
+                                : property->second;
       ++arguments;
       --count;
     }
-    const std::string cause = pending.message();
     const std::string refusal =
         "[" + name + "] does not take (" + described_arguments(arguments, count, names) + ")";
     const bool is_rejected = cause.find(kDispatchFailure) != std::string::npos;
-    const std::string message = is_rejected ? refusal + ". It takes:" + signatures_of(cause)
-                                : cause.starts_with('[') ? cause
-                                                         : refusal + ": " + cause;
-    const nb::object type = nb::module_::import_("vkml._vkml").attr(ours);
+    const std::string message = is_rejected      ? refusal + ". It takes:" + signatures_of(cause)
+                                : names_operator ? cause
+                                : pending.is_builtin() ? refusal + ": " + cause
+                                                       : "[" + name + "] " + cause;
     PyErr_SetString(type.ptr(), message.c_str());
   } catch (...) {
     // The first failure says more than one on the way to its text.
@@ -197,12 +215,21 @@ class Walk {
     for (const nb::handle value : m.attr("__dict__").attr("values")()) {
       member(value);
       if (PyType_Check(value.ptr()) && nb::type_check(value)) {
-        for (const nb::handle of_type : value.attr("__dict__").attr("values")()) member(of_type);
+        for (const nb::handle item : value.attr("__dict__").attr("items")()) {
+          member(item[1]);
+          name_property(item[0], item[1]);
+        }
       }
     }
   }
 
  private:
+  static void name_property(nb::handle name, nb::handle value) {
+    if (Py_TYPE(value.ptr()) != &PyProperty_Type) return;
+    for (const char* part : {"fget", "fset", "fdel"})
+      property_names[nb::object(value.attr(part)).ptr()] = text_of(name);
+  }
+
   void member(nb::handle value) const {
     if (value.type().is(function_) || value.type().is(method_)) put_shell_round(value);
     if (Py_TYPE(value.ptr()) != &PyProperty_Type) return;

@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/map.h>
 
+#include <limits>
+
 #include "common.h"
 
 namespace vkml::python {
@@ -14,9 +16,20 @@ void bind_context(nb::module_& m) {
         "Eager mode computes after every operator, so that an error surfaces where it was caused.");
   m.def("is_eager", &is_eager, "Whether eager mode is on.");
   m.def("_set_recording_only", &set_recording_only, nb::arg("enabled"));
-  m.def("set_depth_limit", &set_depth_limit, nb::arg("limit"),
-        "Unread chains longer than this that need no gradient are computed as they are recorded; 0 "
-        "never.");
+  m.def(
+      "set_depth_limit",
+      [](nb::handle limit) {
+        constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+        const std::int64_t length = integer_from("set_depth_limit", limit);
+        if (length < 0 || length > kMost) {
+          throw ArgumentError("[set_depth_limit] " + std::to_string(length) +
+                              " is outside [0, 2^32). Use 0 for no limit");
+        }
+        set_depth_limit(static_cast<std::uint32_t>(length));
+      },
+      nb::arg("limit"), nb::sig("def set_depth_limit(limit: int) -> None"),
+      "Unread chains longer than this that need no gradient are computed as they are recorded; 0 "
+      "never.");
   m.def("depth_limit", &depth_limit, "The length at which an unread chain is computed.");
   m.def(
       "set_matmul_precision",

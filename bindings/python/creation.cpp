@@ -73,7 +73,7 @@ void bind_creation(nb::module_& m) {
       "A tensor from numbers, nested sequences, NumPy arrays, buffers or another tensor; copies.");
   def_filled(m, "zeros", &zeros, "Every element 0.");
   def_filled(m, "ones", &ones, "Every element 1.");
-  def_filled(m, "empty", &zeros, "Every element 0: vkML has no uninitialised tensors.");
+  def_filled(m, "empty", &empty, "Every element 0: vkML has no uninitialised tensors.");
   def_filled(m, "rand", &rand, "Uniform in [0, 1).");
   def_filled(m, "randn", &randn, "Standard normal.");
   def_like(m, "zeros_like", &zeros, "Zeros in the shape of another tensor.");

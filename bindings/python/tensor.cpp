@@ -60,7 +60,7 @@ void set_item(Tensor& self, nb::handle given, nb::handle value) {
 
 void check_truth(const Tensor& self) {
   if (self.numel() == 1) return;
-  throw ArgumentError("the truth value of a tensor of shape " + self.shape().to_string() +
+  throw ArgumentError("[bool] the truth value of a tensor of shape " + self.shape().to_string() +
                       " is ambiguous. Use any() or all()");
 }
 
@@ -142,12 +142,14 @@ void bind_tensor(nb::module_& m) {
       .def("__index__",
            [](const Tensor& t) {
              if (is_floating(t.dtype()))
-               throw DTypeError("only integer tensors of one element can be an index");
+               throw DTypeError("[index] a tensor of " + std::string(name_of(t.dtype())) +
+                                " cannot be an index. Use x.to(vkml.int64)");
              return nb::int_(number_of(t));
            })
       .def("__len__",
            [](const Tensor& t) {
-             if (t.rank() == 0) throw DTypeError("a tensor of rank 0 has no length");
+             if (t.rank() == 0)
+               throw DTypeError("[len] a tensor of rank 0 has no length. Use numel()");
              return t.shape()[0];
            })
       .def("__hash__",
@@ -159,7 +161,8 @@ void bind_tensor(nb::module_& m) {
       .def("__setitem__", &set_item, nb::arg("index").none(), nb::arg("value").none())
       .def("__iter__",
            [](const Tensor& t) {
-             if (t.rank() == 0) throw DTypeError("a tensor of rank 0 cannot be iterated over");
+             if (t.rank() == 0)
+               throw DTypeError("[iter] a tensor of rank 0 cannot be iterated over. Use item()");
              nb::list rows;
              for (std::int64_t i = 0; i < t.shape()[0]; ++i) rows.append(t.index({i}));
              return nb::iter(rows);

@@ -3,8 +3,8 @@
 Such a function fails wherever its code first trips over the argument, with whatever Python raises
 there. `check_arguments` puts one shell round each public function, and round the constructor and
 the public methods of each class of a module; it gives the failure the name of the function, the
-values and what it takes. The native module does the same for its own functions
-(`bindings/python/argument_errors.cpp`).
+values and what it takes. What a constructor's parts do not take is said in the constructor's name.
+The native module does the same for its own functions (`bindings/python/argument_errors.cpp`).
 
 Exceptions that come out of code of the user's, a function handed over or a method overridden, pass
 through as they are.
@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, TracebackType
 from typing import Any
 
-from vkml._vkml import ArgumentError, DTypeError, IndexError, VkmlError
+from vkml._vkml import ArgumentError, DTypeError, IndexError, ShapeError, VkmlError
 
 _PACKAGE = os.path.dirname(__file__)
 _LIBRARY = os.path.dirname(os.__file__)
@@ -31,10 +31,12 @@ _OURS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (ArithmeticError, ArgumentError),
     (ValueError, ArgumentError),
 )
-_BUILTIN = tuple(builtin for builtin, _ in _OURS)
-# Methods without a shell: those that run at each step and check what they are given themselves, and
-# those whose failures are a container's own.
-_BARE = frozenset(("forward", "step", "zero_grad", "pop", "popitem"))
+BUILTIN_ERRORS = tuple(builtin for builtin, _ in _OURS)
+# Ours that are about arguments.
+_ABOUT_ARGUMENTS = (ArgumentError, DTypeError, IndexError, ShapeError)
+# Methods without a shell: those that run at each step and take nothing or are checked where they
+# are called, and those whose failures are a container's own.
+_BARE = frozenset(("forward", "zero_grad", "pop", "popitem"))
 
 
 def check_arguments(namespace: dict[str, Any], names: Iterable[str] | None = None) -> None:
@@ -57,7 +59,7 @@ def check_arguments(namespace: dict[str, Any], names: Iterable[str] | None = Non
             namespace[name] = checked(value, name)
         elif isinstance(value, type):
             for owner in value.__mro__:
-                if owner.__module__.partition(".")[0] == "vkml":
+                if _is_ours(owner):
                     _check_methods(owner)
 
 
@@ -71,35 +73,90 @@ def _check_methods(owner: type) -> None:
 
 def checked(function: Callable[..., Any], name: str | None) -> Callable[..., Any]:
     """The function in its shell; without a name a method, which has that of its object too."""
+    is_constructor = name is None and function.__name__ == "__init__"
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except _BUILTIN as error:
-            if isinstance(error, VkmlError) or not _is_of_package(error.__traceback__):
-                raise
-            ours = next(ours for builtin, ours in _OURS if isinstance(error, builtin))
-            shown, called = args, name
+        except BUILTIN_ERRORS as error:
+            shown, called = args if name else args[1:], name
+            if is_constructor:
+                called = _constructed(args[0], call)
+            elif called is None:
+                called = f"{type(args[0]).__name__}.{function.__name__}"
             if called is None:
-                method = "" if function.__name__ == "__init__" else f".{function.__name__}"
-                shown, called = args[1:], type(args[0]).__name__ + method
-            given = [_described(value) for value in shown]
-            given += [f"{key}={_described(value)}" for key, value in kwargs.items()]
-            raise ours(
-                f"[{called}] does not take ({', '.join(given)}): {error}. It takes "
-                f"{called}{_signature(function)}."
-            ) from error
+                raise
+            ours = translated(error, called, shown, kwargs, function, is_constructor)
+            if ours is None:
+                raise
+            raise ours from error
 
     return call
 
 
+def translated(
+    error: Exception,
+    called: str,
+    arguments: Iterable[Any],
+    keywords: Mapping[str, Any],
+    function: Callable[..., Any],
+    is_constructor: bool = False,
+) -> Exception | None:
+    """What to raise instead of a failure of ours to take arguments; None to let it pass.
+
+    Args:
+        error: What was raised; its traceback begins where it was caught.
+        called: The name of what was called.
+        arguments: Its arguments without the object that it is a method of.
+        keywords: Those by keyword.
+        function: Its signature is shown.
+        is_constructor: Whether to name it too where a part of it has refused something.
+    """
+    ours = _replacement(error, called if is_constructor else None)
+    if ours is None or not _is_of_package(error.__traceback__):
+        return None
+    given = [_described(value) for value in arguments]
+    given += [f"{key}={_described(value)}" for key, value in keywords.items()]
+    return ours(
+        f"[{called}] does not take ({', '.join(given)}): {str(error).rstrip('.')}. It takes "
+        f"{called}{_signature(function)}."
+    )
+
+
+def _replacement(error: Exception, constructed: str | None) -> type[Exception] | None:
+    """The exception to raise instead; None to let this one pass.
+
+    An exception of ours passes but out of a constructor, if it names another function.
+    """
+    if not isinstance(error, VkmlError):
+        return next(ours for builtin, ours in _OURS if isinstance(error, builtin))
+    if constructed is None or not isinstance(error, _ABOUT_ARGUMENTS):
+        return None
+    return None if str(error).startswith((f"[{constructed}]", f"[{constructed}.")) else type(error)
+
+
+def _is_ours(owner: type) -> bool:
+    return owner.__module__.partition(".")[0] == "vkml"
+
+
+def _constructed(instance: object, shell: Callable[..., Any]) -> str | None:
+    """What is being constructed: the nearest class of ours. None in the shell of a base class.
+
+    The shell of the class that was called has the arguments as they were given.
+    """
+    classes = [owner for owner in type(instance).__mro__ if _is_ours(owner)]
+    outer = next(vars(owner)["__init__"] for owner in classes if "__init__" in vars(owner))
+    return classes[0].__name__ if outer is shell or not hasattr(outer, "__wrapped__") else None
+
+
 def _is_of_package(traceback: TracebackType | None) -> bool:
-    """Whether an exception went through code of this package and of Python's library alone."""
+    """Whether an exception went through code of this package and of its libraries alone."""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        is_of_library = file.startswith(_LIBRARY) and "site-packages" not in file
-        if not (file.startswith(_PACKAGE) or is_of_library):
+        is_of_python = file.startswith(_LIBRARY) and "site-packages" not in file
+        is_of_numpy = traceback.tb_frame.f_globals.get("__name__", "").startswith("numpy.")
+        if not (file.startswith(_PACKAGE) or is_of_python or is_of_numpy):
             return False
         traceback = traceback.tb_next
     return True
@@ -117,6 +174,9 @@ def _described(value: object) -> str:
 def _signature(function: Callable[..., Any]) -> str:
     import inspect  # slow to load, and needed for failures alone
 
-    parameters = inspect.signature(function).parameters
-    shown = [str(parameter) for name, parameter in parameters.items() if name != "self"]
+    shown = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation = parameter.annotation  # a string, which would stand in quotes
+        if name != "self":
+            shown.append(str(parameter).replace(repr(annotation), str(annotation)))
     return f"({', '.join(shown)})"

@@ -36,11 +36,6 @@ Value open_unit(const Extents& extents, Device device) {
 
 Tensor finished(const Value& value, DType dtype) { return record(graph::cast(value, dtype)); }
 
-void check_floating(const char* op, DType dtype) {
-  if (is_floating(dtype)) return;
-  throw DTypeError(fmt::format("[{}] draws floats, not {}", op, name_of(dtype)));
-}
-
 /// The parameters of a draw, float32, checked when it is computed.
 Value checked(const graph::OpInfo& check, const Value& x) {
   return graph::check_values(check, graph::cast(graph::detach(x), DType::kF32));
@@ -105,7 +100,7 @@ double largest_below(double limit, DType dtype) {
 
 Tensor uniform(const Extents& extents, double low, double high, DType dtype,
                std::optional<Device> device) {
-  check_floating("uniform", dtype);
+  check_draw("uniform", extents, dtype);
   if (!(low <= high)) {
     throw ArgumentError(fmt::format("[uniform] low {} is above high {}", low, high));
   }
@@ -117,7 +112,7 @@ Tensor uniform(const Extents& extents, double low, double high, DType dtype,
 
 Tensor normal(const Extents& extents, double mean, double deviation, DType dtype,
               std::optional<Device> device) {
-  check_floating("normal", dtype);
+  check_draw("normal", extents, dtype);
   if (!(deviation >= 0)) {
     throw ArgumentError(fmt::format("[normal] the deviation {} is not 0 or above", deviation));
   }
@@ -127,7 +122,7 @@ Tensor normal(const Extents& extents, double mean, double deviation, DType dtype
 
 Tensor truncated_normal(const Extents& extents, double mean, double deviation, double low,
                         double high, DType dtype, std::optional<Device> device) {
-  check_floating("truncated_normal", dtype);
+  check_draw("truncated_normal", extents, dtype);
   if (!(low < high) || !(deviation > 0)) {
     throw ArgumentError(
         fmt::format("[truncated_normal] deviation {} on [{}, {}]", deviation, low, high));
@@ -150,7 +145,7 @@ Tensor truncated_normal(const Extents& extents, double mean, double deviation, d
 }
 
 Tensor exponential(const Extents& extents, double rate, DType dtype, std::optional<Device> device) {
-  check_floating("exponential", dtype);
+  check_draw("exponential", extents, dtype);
   if (!(rate > 0)) {
     throw ArgumentError(fmt::format("[exponential] the rate {} is not positive", rate));
   }
@@ -159,14 +154,14 @@ Tensor exponential(const Extents& extents, double rate, DType dtype, std::option
 
 Tensor gumbel(const Extents& extents, double location, double scale, DType dtype,
               std::optional<Device> device) {
-  check_floating("gumbel", dtype);
+  check_draw("gumbel", extents, dtype);
   const Value draw = graph::log(-graph::log(open_unit(extents, chosen(device))));
   return finished(draw * -scale + location, dtype);
 }
 
 Tensor gamma(const Tensor& concentration) {
   const Value given = graph::detach(concentration.value());
-  check_floating("gamma", given.dtype());
+  check_draw("gamma", concentration.extents(), given.dtype());
   const Extents extents = concentration.extents();
   const Device device = given.device();
   static constexpr graph::OpInfo kCheck =
@@ -197,7 +192,7 @@ Tensor gamma(const Tensor& concentration) {
 
 Tensor bernoulli(const Tensor& probability) {
   const Value p = probability.value();
-  check_floating("bernoulli", p.dtype());
+  check_draw("bernoulli", probability.extents(), p.dtype());
   static constexpr graph::OpInfo kCheck =
       ops::value_check("bernoulli", ops::ValueCheck::kProbability);
   const Value draw = unit(probability.extents(), p.device());
@@ -206,7 +201,7 @@ Tensor bernoulli(const Tensor& probability) {
 
 Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement) {
   const Value given = graph::detach(weights.value());
-  check_floating("multinomial", given.dtype());
+  check_draw("multinomial", weights.extents(), given.dtype());
   if (given.rank() != 1 && given.rank() != 2) {
     throw ShapeError(fmt::format("[multinomial] needs weights (N) or (rows, N), not {}",
                                  given.shape().to_string()));

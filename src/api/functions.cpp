@@ -37,6 +37,13 @@ Tensor apply(ops::Row row, const Operands&... operands) {
 
 Device chosen(const std::optional<Device>& device) { return device.value_or(default_device()); }
 
+/// Every element the same number, dense: a user may assign to it.
+Tensor filled(const char* op, const Extents& extents, Number value, DType dtype,
+              std::optional<Device> device) {
+  const Value number = graph::scalar(value, dtype, chosen(device));
+  return record(graph::copy(graph::broadcast_to(number, extents, op)));
+}
+
 }  // namespace
 
 #define VKML_ROW(arity, name, ...)                        \
@@ -46,14 +53,16 @@ Device chosen(const std::optional<Device>& device) { return device.value_or(defa
 #include "vkml/ops/elementwise.def.h"
 
 Tensor full(const Extents& extents, Number value, DType dtype, std::optional<Device> device) {
-  // Dense: a user may assign to it.
-  return record(graph::copy(graph::full(extents, value, dtype, chosen(device))));
+  return filled("full", extents, value, dtype, device);
 }
 Tensor zeros(const Extents& extents, DType dtype, std::optional<Device> device) {
-  return full(extents, 0, dtype, device);
+  return filled("zeros", extents, 0, dtype, device);
+}
+Tensor empty(const Extents& extents, DType dtype, std::optional<Device> device) {
+  return filled("empty", extents, 0, dtype, device);
 }
 Tensor ones(const Extents& extents, DType dtype, std::optional<Device> device) {
-  return full(extents, 1, dtype, device);
+  return filled("ones", extents, 1, dtype, device);
 }
 
 namespace {
@@ -119,16 +128,8 @@ Tensor arange(Number start, Number stop, Number step, DType dtype, std::optional
   return floating_range(start.floating(), stop.floating(), step.floating(), dtype, where);
 }
 
-namespace {
-void check_floating(const char* op, DType dtype) {
-  if (is_floating(dtype)) return;
-  throw DTypeError(fmt::format("[{}] draws floats, not {}. Use randint, or {}(...).to({})", op,
-                               name_of(dtype), op, name_of(dtype)));
-}
-}  // namespace
-
 Tensor rand(const Extents& extents, DType dtype, std::optional<Device> device) {
-  check_floating("rand", dtype);
+  check_draw("rand", extents, dtype);
   Value draw = graph::random_uniform(extents, next_random_key(), chosen(device));
   // Below 1, as bits that the dtype holds: rounding would reach it.
   const double steps = dtype == DType::kF16 ? 0x1p11 : 0x1p8;
@@ -136,7 +137,7 @@ Tensor rand(const Extents& extents, DType dtype, std::optional<Device> device) {
   return record(graph::cast(draw, dtype));
 }
 Tensor randn(const Extents& extents, DType dtype, std::optional<Device> device) {
-  check_floating("randn", dtype);
+  check_draw("randn", extents, dtype);
   return record(
       graph::cast(graph::random_normal(extents, next_random_key(), chosen(device)), dtype));
 }
@@ -144,6 +145,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Extents& extents, DTyp
                std::optional<Device> device) {
   if (low >= high)
     throw ArgumentError(fmt::format("[randint] no integer is in [{}, {})", low, high));
+  const Shape possible(extents, dtype, "randint");
   const Device where = chosen(device);
   check_fits("randint", low, dtype);
   check_fits("randint", high - 1, dtype);

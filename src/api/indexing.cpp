@@ -95,8 +95,8 @@ void Tensor::index_put_(const Index& index, const Tensor& given) {
   if (is_same_window(given.value(), window)) return;
   const Value element =
       graph::cast_operand("setitem", on_device(given.value(), old.device()), old.dtype());
-  const Value value =
-      graph::broadcast_to(without_leading_ones(element, window.rank()), window.shape().extents());
+  const Value value = graph::broadcast_to(without_leading_ones(element, window.rank()),
+                                          window.shape().extents(), "setitem");
   assign_to(Tensor(make_view_slot(window, slot_, old.node())), value);
 }
 

@@ -1,5 +1,7 @@
 #include "random_state.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -75,6 +77,13 @@ graph::RandomKey random_key(std::uint64_t draw) {
   Stream& s = stream();
   const std::scoped_lock lock(s.mutex);
   return key_of(s.seed, draw);
+}
+
+void check_draw(const char* op, std::span<const std::int64_t> extents, DType dtype) {
+  const Shape possible(extents, dtype, op);
+  if (is_floating(dtype)) return;
+  throw DTypeError(fmt::format("[{}] draws floats, not {}. Use randint, or {}(...).to({})", op,
+                               name_of(dtype), op, name_of(dtype)));
 }
 
 graph::RandomKey next_random_key() { return draw(drawing.size()); }

@@ -3,10 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "vkml/ops/functions.h"
 
 namespace vkml {
+/// Throws in the name of `op` unless a draw of floats can have this shape and dtype.
+void check_draw(const char* op, std::span<const std::int64_t> extents, DType dtype);
+
 /// The key of the next draw: a function of the seed and of how many draws came before; or what this
 /// thread's DrawTape says.
 graph::RandomKey next_random_key();

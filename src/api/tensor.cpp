@@ -309,8 +309,10 @@ Tensor& Tensor::update_(const Tensor& given) {
                                  name_of(value.dtype()), name_of(old.dtype())));
   }
   if (!old.shape().same_extents(value.shape())) {
-    throw ShapeError(fmt::format("[assign_] a result of shape {} does not fit a tensor of shape {}",
-                                 value.shape().to_string(), old.shape().to_string()));
+    throw ShapeError(
+        fmt::format("[assign_] a result of shape {} does not fit a tensor of shape {}. Use the "
+                    "operator that makes a new tensor",
+                    value.shape().to_string(), old.shape().to_string()));
   }
   assign_to(*this, graph::cast_operand("assign_", value, old.dtype()));
   return *this;
@@ -319,7 +321,7 @@ Tensor& Tensor::update_(const Tensor& given) {
 Tensor& Tensor::copy_(const Tensor& given) {
   const Tensor here = to(Tensor(on_device(given.value(), device())), device());
   const Tensor source(graph::cast_operand("copy_", here.value(), dtype()));
-  return update_(broadcast_to(source, extents()));
+  return update_(Tensor(graph::broadcast_to(source.value(), extents(), "copy_")));
 }
 
 Tensor& Tensor::set_data(const Tensor& given) {

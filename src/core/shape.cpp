@@ -8,23 +8,26 @@
 namespace vkml {
 namespace {
 
-void check_extents(std::span<const std::int64_t> extents) {
+[[noreturn]] void refuse(const char* op, const std::string& text) {
+  throw ShapeError(op == nullptr ? text : "[" + std::string(op) + "] " + text);
+}
+
+void check_extents(std::span<const std::int64_t> extents, const char* op) {
   if (extents.size() > kMaxDims) {
-    throw ShapeError("rank " + std::to_string(extents.size()) +
-                     " exceeds kMaxDims=" + std::to_string(kMaxDims));
+    refuse(op, "rank " + std::to_string(extents.size()) +
+                   " exceeds kMaxDims=" + std::to_string(kMaxDims));
   }
   for (const std::int64_t extent : extents) {
     if (extent < 0)
-      throw ShapeError("[shape] negative extent in " + to_string(extents) +
-                       ". An extent is 0 or more");
+      refuse(op, "negative extent in " + to_string(extents) + ". An extent is 0 or more");
   }
 }
 
 }  // namespace
 
-Shape::Shape(std::span<const std::int64_t> extents, DType dtype)
+Shape::Shape(std::span<const std::int64_t> extents, DType dtype, const char* op)
     : rank_(static_cast<int>(extents.size())) {
-  check_extents(extents);
+  check_extents(extents, op);
   std::ranges::copy(extents, extents_.begin());
   std::int64_t stride = static_cast<std::int64_t>(size_of(dtype));
   for (std::size_t axis = extents.size(); axis-- > 0;) {
@@ -32,9 +35,8 @@ Shape::Shape(std::span<const std::int64_t> extents, DType dtype)
     // An empty tensor keeps the strides of a tensor with one element there, as NumPy does.
     const std::int64_t extent = std::max<std::int64_t>(extents[axis], 1);
     if (stride > std::numeric_limits<std::int64_t>::max() / extent) {
-      throw ShapeError("[shape] " + vkml::to_string(extents) + " of " +
-                       std::string(name_of(dtype)) +
-                       " needs more than 2^63 bytes. Use smaller extents");
+      refuse(op, "shape " + vkml::to_string(extents) + " of " + std::string(name_of(dtype)) +
+                     " needs more than 2^63 bytes. Use smaller extents");
     }
     stride *= extent;
   }
@@ -42,7 +44,7 @@ Shape::Shape(std::span<const std::int64_t> extents, DType dtype)
 
 Shape::Shape(std::span<const std::int64_t> extents, std::span<const std::int64_t> strides)
     : rank_(static_cast<int>(extents.size())) {
-  check_extents(extents);
+  check_extents(extents, nullptr);
   std::ranges::copy(extents, extents_.begin());
   std::ranges::copy(strides, strides_.begin());
 }
@@ -84,7 +86,10 @@ int normalize_axis(const char* op, std::int64_t axis, int rank) {
   const std::int64_t resolved = axis < 0 ? axis + rank : axis;
   if (resolved < 0 || resolved >= rank) {
     throw ShapeError("[" + std::string(op) + "] axis " + std::to_string(axis) +
-                     " is out of range for rank " + std::to_string(rank));
+                     " is out of range for rank " + std::to_string(rank) +
+                     (rank == 0
+                          ? ". It has no axes"
+                          : ". Use " + std::to_string(-rank) + " to " + std::to_string(rank - 1)));
   }
   return static_cast<int>(resolved);
 }
@@ -101,11 +106,11 @@ Shape broadcast_extents(const char* op, const Shape& a, const Shape& b, DType dt
       throw ShapeError("[" + std::string(op) + "] shapes " + a.to_string() + " and " +
                        b.to_string() + " do not broadcast: axis " + std::to_string(axis - rank) +
                        " has extents " + std::to_string(extent_a) + " and " +
-                       std::to_string(extent_b));
+                       std::to_string(extent_b) + ". Make them equal, or one of them 1");
     }
     extents[static_cast<std::size_t>(axis)] = extent_a == 1 ? extent_b : extent_a;
   }
-  return Shape(std::span(extents.data(), static_cast<std::size_t>(rank)), dtype);
+  return Shape(std::span(extents.data(), static_cast<std::size_t>(rank)), dtype, op);
 }
 
 }  // namespace vkml

@@ -24,6 +24,22 @@ bool verification_enabled() {
   return enabled;
 }
 
+/// What users call the operator: a number that was broadcast and copied is full() and its kin.
+const char* name_of(const Node& node) {
+  const Node* source = &node;
+  while (source->family() == graph::Family::kCopy || source->family() == graph::Family::kView)
+    source = source->source(0).get();
+  return source->family() == graph::Family::kScalar ? "full" : node.op().name;
+}
+
+/// What to do about a node that a device cannot evaluate.
+std::string remedy_for(const Node& node, const Backend& backend) {
+  if (backend.has_arithmetic(node.dtype()))
+    return "Compute it on the CPU: vkml.tensor(t.numpy(), device=vkml.cpu)";
+  return fmt::format("Use {}, or make the tensors on the CPU: device=vkml.cpu",
+                     name_of(is_floating(node.dtype()) ? DType::kF32 : DType::kI32));
+}
+
 }  // namespace
 
 FusionOptions fusion_options(const Backend& backend) {
@@ -103,10 +119,9 @@ void check_schedule(const Schedule& schedule, Device device, const Backend& back
           "for each example");
     }
     if (backend.supports(node, reason)) continue;
-    throw UnsupportedError(fmt::format(
-        "[{}] is not available on {}{}{}. Compute it on the CPU: vkml.tensor(t.numpy(), "
-        "device=vkml.cpu)",
-        node.op().name, to_string(device), reason.empty() ? "" : ": ", reason));
+    throw UnsupportedError(fmt::format("[{}] is not available on {}{}{}. {}", name_of(node),
+                                       to_string(device), reason.empty() ? "" : ": ", reason,
+                                       remedy_for(node, backend)));
   }
 }
 

@@ -127,8 +127,8 @@ Value repeat(const Value& x, Axes counts) {
     for (int i = 0; i < axis; ++i) outer *= extents[i];
     for (int i = axis; i < rank; ++i) inner *= extents[i];
     extents[axis] = multiply_or_throw("repeat", extents[axis], count);
-    const Value copies =
-        broadcast_to(reshape(result, as_span({outer, 1, inner})), as_span({outer, count, inner}));
+    const Value copies = broadcast_to(reshape(result, as_span({outer, 1, inner})),
+                                      as_span({outer, count, inner}), "repeat");
     result = reshape(copies, extents.span());
   }
   return result;

@@ -124,12 +124,16 @@ Window window_between(const Value& dense, const Value& view) {
 
 void check_assignable(const Value& old, const Value& value) {
   if (old.device() != value.device()) {
-    throw DeviceError(fmt::format("[assign_] destination is on {}, value on {}",
-                                  to_string(old.device()), to_string(value.device())));
+    throw DeviceError(
+        fmt::format("[assign_] destination is on {}, value on {}. Use copy_(value), "
+                    "or value.to(\"{}\")",
+                    to_string(old.device()), to_string(value.device()), to_string(old.device())));
   }
   if (!old.shape().same_extents(value.shape())) {
-    throw ShapeError(fmt::format("[assign_] destination has shape {}, value {}",
-                                 old.shape().to_string(), value.shape().to_string()));
+    throw ShapeError(
+        fmt::format("[assign_] destination has shape {}, value {}. Use copy_(value), "
+                    "which broadcasts",
+                    old.shape().to_string(), value.shape().to_string()));
   }
   if (old.dtype() != value.dtype()) {
     throw DTypeError(fmt::format("[assign_] destination is {}, value {}. Use value.to(vkml.{})",
@@ -137,8 +141,10 @@ void check_assignable(const Value& old, const Value& value) {
                                  name_of(old.dtype())));
   }
   if (!old.shape().is_contiguous(size_of(old.dtype()))) {
-    throw ShapeError(fmt::format("[assign_] destination of shape {} is not contiguous",
-                                 old.shape().to_string()));
+    throw ShapeError(
+        fmt::format("[assign_] destination of shape {} is not contiguous. Use "
+                    "copy_(value), which writes views of any strides",
+                    old.shape().to_string()));
   }
 }
 

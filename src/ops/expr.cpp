@@ -118,7 +118,11 @@ int width(ScalarType type) {
 }
 
 void require(bool condition, const char* what, const Expr& x) {
-  if (!condition) throw DTypeError(std::string(what) + " is not defined for " + name_of(x.type()));
+  if (condition) return;
+  throw DTypeError(std::string(what) + " is not defined for " + name_of(x.type()) +
+                   (x.type() == ScalarType::kBool
+                        ? ". Use a logical operator, or convert first: x.to(vkml.int32)"
+                        : ". Convert first: x.to(vkml.float32)"));
 }
 
 Expr binary(Opcode op, const Expr& a, const Expr& b) { return a.emit(op, a.type(), b); }

@@ -184,6 +184,26 @@ Value scatter_add(const Value& base, std::int64_t axis, const Value& index, cons
   return scatter(base, axis, index, source, ops::ScatterKind::kAdd);
 }
 
+namespace {
+
+/// Whether -1 is the last place, as in an index of Python's; PyTorch's operators refuse it.
+bool counts_from_end(TakeName kind) {
+  return kind == TakeName::kTake || kind == TakeName::kGetItem;
+}
+
+/// Places on an axis, of which negative ones count from its end, counted from its start. What lies
+/// before the start stays as it is, so that the error names the index as it was given.
+Value places_from_start(const Value& indices, std::int64_t axis_extent) {
+  const Value zero = weak_scalar(std::int64_t{0}, indices.device());
+  const Value extent = weak_scalar(axis_extent, indices.device());
+  const bool narrow = indices.dtype() == DType::kU8 || !number_fits(extent, indices.dtype());
+  const Value wide = narrow ? cast(indices, extent.dtype()) : indices;
+  const Value from_end = bitwise_and(lt(wide, zero), ge(wide, neg(extent)));
+  return where(from_end, wide + extent, wide);
+}
+
+}  // namespace
+
 Value take(const Value& x, const Value& indices, std::int64_t axis, TakeName kind,
            std::string_view name) {
   const OpInfo& op = renamed(take_op(kind), name);
@@ -211,14 +231,10 @@ Value take(const Value& x, const Value& indices, std::int64_t axis, TakeName kin
     throw DTypeError(fmt::format("[{}] the indices are {}; use int32 or int64", op.name,
                                  name_of(indices.dtype())));
   }
-  const Value zero = weak_scalar(std::int64_t{0}, x.device());
-  const Value extent = weak_scalar(x.shape()[along], x.device());
-  const bool narrow = indices.dtype() == DType::kU8 || !number_fits(extent, indices.dtype());
-  const Value wide = narrow ? cast(indices, extent.dtype()) : indices;
-  // What lies before the start stays as it is, so that the error names the index as it was given.
-  const Value from_end = bitwise_and(lt(wide, zero), ge(wide, neg(extent)));
-  const Value from_start = where(from_end, wide + extent, wide);
-  const Value index = broadcast_to(reshape(from_start, column.span()), repeated.span());
+  const Value places = counts_from_end(kind) ? places_from_start(indices, x.shape()[along])
+                       : indices.dtype() == DType::kU8 ? cast(indices, DType::kI32)
+                                                       : indices;
+  const Value index = broadcast_to(reshape(places, column.span()), repeated.span());
   return reshape(gather_as(op, x, along, index), result.span());
 }
 

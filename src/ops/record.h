@@ -53,7 +53,7 @@ inline Value record(const OpInfo& op, SourceList sources, std::span<const std::i
   spec.attributes = attributes;
   spec.dtype = dtype;
   spec.device = device;
-  spec.shape = Shape(extents, dtype);
+  spec.shape = Shape(extents, dtype, op.name);
   if (op.gradient != nullptr && is_floating(dtype) && any_requires_grad(sources)) {
     spec.flags |= kFlagRequiresGrad;
   }

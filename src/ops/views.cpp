@@ -148,8 +148,10 @@ Value reshape(const Value& x, Axes extents) {
   if (unknown >= 0 && known > 0 && total % known == 0) resolved[at(unknown)] = total / known;
   const bool fits = unknown < 0 ? known == total : known > 0 && total % known == 0;
   if (!fits) {
-    throw ShapeError(fmt::format("[reshape] {} elements of shape {} do not fill shape {}", total,
-                                 x.shape().to_string(), to_string(extents)));
+    throw ShapeError(
+        fmt::format("[reshape] {} elements of shape {} do not fill shape {}. Use extents whose "
+                    "product is {}; -1 stands for what is left",
+                    total, x.shape().to_string(), to_string(extents), total));
   }
   const auto wanted = first(resolved, static_cast<int>(extents.size()));
   if (std::ranges::equal(wanted, x.shape().extents())) return x;
@@ -209,10 +211,10 @@ Value unsqueeze(const Value& x, std::int64_t axis) {
   return reshape(x, first(extents, x.rank() + 1));
 }
 
-Value broadcast_to(const Value& x, Axes extents) {
+Value broadcast_to(const Value& x, Axes extents, const char* op) {
   const int rank = static_cast<int>(extents.size());
   if (rank > kMaxDims) {
-    throw ShapeError(fmt::format("[broadcast_to] rank {} exceeds kMaxDims={}", rank, kMaxDims));
+    throw ShapeError(fmt::format("[{}] rank {} exceeds kMaxDims={}", op, rank, kMaxDims));
   }
   if (std::ranges::equal(extents, x.shape().extents())) return x;
   Extents strides{};
@@ -224,11 +226,13 @@ Value broadcast_to(const Value& x, Axes extents) {
     strides[at(axis)] = extent == extents[at(axis)] ? x.shape().stride(axis - added) : 0;
   }
   if (!fits) {
-    throw ShapeError(fmt::format("[broadcast_to] shape {} does not broadcast to {}",
-                                 x.shape().to_string(), to_string(extents)));
+    throw ShapeError(
+        fmt::format("[{}] shape {} does not broadcast to {}. Extents must be equal, or 1 in the "
+                    "shape that is broadcast",
+                    op, x.shape().to_string(), to_string(extents)));
   }
   // The dense shape checks that the extents are possible.
-  const Shape dense(extents, x.dtype());
+  const Shape dense(extents, x.dtype(), op);
   return make_view(kBroadcast, x, Shape(extents, first(strides, rank)), 0);
 }
 

@@ -418,7 +418,11 @@ def _indexing() -> list[Case]:
             label="axis 1",
         ),
         Case(
-            "index_select", lambda t, i: vkml.index_select(t, 0, i), lambda a, i: a[i], [x, rows], 0
+            "index_select",
+            lambda t, i: vkml.index_select(t, 0, i),
+            lambda a, i: a[i],
+            [x, np.abs(rows)],
+            0,
         ),
         Case(
             "take",

@@ -114,6 +114,30 @@ def test_errors_name_the_operator_and_the_index(
     assert x.sum().item() == 6
 
 
+def test_negative_indices_are_refused_where_pytorch_refuses_them(device: object) -> None:
+    x, array = grid(device, 3, 2)
+    last = vkml.tensor([0, -1], device=device)
+    refusing = {
+        "gather": lambda: x.gather(0, last.reshape(-1, 1)),
+        "index_select": lambda: x.index_select(0, last),
+        "embedding": lambda: vkml.embedding(last, x),
+        "embedding_bag": lambda: vkml.nn.functional.embedding_bag(last.reshape(1, 2), x),
+        "scatter_add": lambda: x.scatter_add(0, last.reshape(-1, 1), x[:2, :1]),
+    }
+    for name, call in refusing.items():
+        with pytest.raises(vkml.IndexError, match=rf"^\[{name}\] index -1 is out of bounds"):
+            call().tolist()
+    np.testing.assert_array_equal(exact(x[last]), array[[0, -1]])
+    np.testing.assert_array_equal(exact(vkml.take(x, last, axis=0)), array[[0, -1]])
+
+
+def test_small_integers_index_too(device: object) -> None:
+    x, array = grid(device, 3, 2)
+    places = vkml.tensor([2, 0], dtype=vkml.uint8, device=device)
+    np.testing.assert_array_equal(exact(x.index_select(0, places)), array[[2, 0]])
+    np.testing.assert_array_equal(exact(vkml.embedding(places, x)), array[[2, 0]])
+
+
 def test_lists_of_indices(device: object) -> None:
     x, array = grid(device, 3, 2)
     np.testing.assert_array_equal(exact(vkml.embedding([2, 0], x)), array[[2, 0]])

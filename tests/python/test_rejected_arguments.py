@@ -2,6 +2,7 @@
 
 import builtins
 import inspect
+import re
 import types
 
 import numpy as np
@@ -170,6 +171,186 @@ def test_the_text_names_function_and_value(name):
     with pytest.raises(kind, match=text) as caught:
         call(vkml.ones(2, 2))
     assert isinstance(caught.value, vkml.VkmlError)
+
+
+def sgd():
+    return optim.SGD([nn.Parameter(vkml.ones(2))], lr=0.1)
+
+
+# Errors of code that serves many functions, which name the one that was called. What is called,
+# the exception, the text.
+NAMED = {
+    "zeros": (lambda: vkml.zeros(1, 1, 1, 1, 1), vkml.ShapeError, r"\[zeros\] rank 5 exceeds"),
+    "ones": (lambda: vkml.ones(1, 1, 1, 1, 1), vkml.ShapeError, r"\[ones\] rank 5 exceeds"),
+    "empty": (
+        lambda: vkml.empty(2, -1),
+        vkml.ShapeError,
+        r"\[empty\] negative extent in \(2",
+    ),
+    "full": (lambda: vkml.full((-1,), 2), vkml.ShapeError, r"\[full\] negative extent"),
+    "rand": (lambda: vkml.rand(-1), vkml.ShapeError, r"\[rand\] negative extent"),
+    "randn": (lambda: vkml.randn(-1), vkml.ShapeError, r"\[randn\] negative extent"),
+    "randint": (lambda: vkml.randint(0, 3, (-1,)), vkml.ShapeError, r"\[randint\] negative extent"),
+    "normal": (lambda: vkml.normal(0.0, 1.0, (-1,)), vkml.ShapeError, r"\[normal\] negative"),
+    "bytes": (lambda: vkml.zeros(1 << 40, 1 << 40), vkml.ShapeError, r"\[zeros\] shape .* 2\^63"),
+    "repeat": (lambda: vkml.ones(3).repeat(1 << 61), vkml.ShapeError, r"\[repeat\] shape .* 2\^63"),
+    "setitem": (
+        lambda: vkml.zeros(4, 3).__setitem__(slice(0, 2), vkml.ones(5)),
+        vkml.ShapeError,
+        r"\[setitem\] shape \(5,\) does not broadcast to \(2, 3\)",
+    ),
+    "copy_": (
+        lambda: vkml.zeros(4, 3).copy_(vkml.ones(5)),
+        vkml.ShapeError,
+        r"\[copy_\] shape \(5,\)",
+    ),
+    "dtype": (
+        lambda: vkml.ones(3, dtype="x"),
+        vkml.DTypeError,
+        r"\[ones\] 'x' is not a vkml",
+    ),
+    "device": (lambda: vkml.rand(3, device=3), vkml.DeviceError, r"\[rand\] 3 is not a device"),
+    "grad": (
+        lambda: setattr(vkml.ones(3), "grad", 3),
+        vkml.DTypeError,
+        r"\[grad\] does not take \(3\)",
+    ),
+    "data": (
+        lambda: setattr(vkml.ones(3), "data", 3),
+        vkml.DTypeError,
+        r"\[data\] does not take \(3\)",
+    ),
+    "truth": (lambda: bool(vkml.ones(2)), vkml.ArgumentError, r"\[bool\] the truth value"),
+    "len": (lambda: len(vkml.tensor(1)), vkml.DTypeError, r"\[len\] a tensor of rank 0"),
+    "iter": (lambda: list(vkml.tensor(1)), vkml.DTypeError, r"\[iter\] a tensor of rank 0"),
+    "depth": (
+        lambda: vkml.set_depth_limit(-1),
+        vkml.ArgumentError,
+        r"\[set_depth_limit\] -1 is outside",
+    ),
+    "large depth": (
+        lambda: vkml.set_depth_limit(1 << 40),
+        vkml.ArgumentError,
+        r"\[set_depth_limit\] 1099511627776 is outside",
+    ),
+    "Linear": (
+        lambda: nn.Linear(-3, 4),
+        vkml.ShapeError,
+        r"\[Linear\] does not take \(-3, 4\): .*negative extent",
+    ),
+    "Linear's type": (
+        lambda: nn.Linear(3.5, 2),
+        vkml.ArgumentError,
+        r"\[Linear\] does not take \(3.5, 2\): .*3.5 is not an integer.*Linear\(in_features: int",
+    ),
+    "LayerNorm": (
+        lambda: nn.LayerNorm("a"),
+        vkml.ArgumentError,
+        r"\[LayerNorm\] does not take \('a'\)",
+    ),
+    "Transformer": (
+        lambda: nn.Transformer(3, 2, 1, 1, 4),
+        vkml.ArgumentError,
+        r"\[Transformer\] does not take \(3, 2, 1, 1, 4\): .*embed_dim=3 does not divide",
+    ),
+    "module": (lambda: nn.Flatten()("a"), vkml.DTypeError, r"\[Flatten\] does not take \('a'\)"),
+    "StepLR": (
+        lambda: optim.lr_scheduler.StepLR(3, 1),
+        vkml.DTypeError,
+        r"\[StepLR\] does not take \(3, 1\).*StepLR\(optimizer: Optimizer, step_size: int",
+    ),
+    "step_size": (
+        lambda: optim.lr_scheduler.StepLR(sgd(), 0),
+        vkml.ArgumentError,
+        r"\[StepLR\] step_size is 0",
+    ),
+    "T_max": (
+        lambda: optim.lr_scheduler.CosineAnnealingLR(sgd(), 0),
+        vkml.ArgumentError,
+        r"\[CosineAnnealingLR\] T_max is 0",
+    ),
+    "closure": (lambda: sgd().step(3), vkml.DTypeError, r"\[SGD\] the closure is 3"),
+    "DataLoader": (
+        lambda: data.DataLoader(3),
+        vkml.DTypeError,
+        r"\[DataLoader\] int is no",
+    ),
+    "collate": (
+        lambda: data.default_collate([np.ones(3), np.ones((2, 4))]),
+        vkml.ShapeError,
+        r"\[default_collate\] item 0 .* shape \(3,\), item 1 \(2, 4\)\. .*collate_fn",
+    ),
+    "Subset": (lambda: data.Subset([1], [4])[0], vkml.IndexError, r"\[Subset\] item 4 .* 1 items"),
+    "Subset's item": (lambda: data.Subset([1], [0])[3], vkml.IndexError, r"\[Subset\] index 3"),
+    "sampler": (
+        lambda: list(data.DataLoader([1, 2], sampler=[5])),
+        vkml.IndexError,
+        r"\[DataLoader\] item 5 .* 2 items",
+    ),
+}
+# Texts that say what to do instead.
+REMEDIES = {
+    "neg": (lambda: -vkml.tensor([True]), vkml.DTypeError, r"\[neg\].*logical operator"),
+    "add": (
+        lambda: vkml.ones(3) + vkml.ones(4),
+        vkml.ShapeError,
+        r"\[add\].*equal, or one",
+    ),
+    "reshape": (lambda: vkml.ones(6).reshape(4), vkml.ShapeError, r"\[reshape\].*product is 6"),
+    "axis": (lambda: vkml.ones(2, 2).sum(dim=5), vkml.ShapeError, r"\[sum\].*Use -2 to 1"),
+    "assign_": (
+        lambda: vkml.ones(3).assign_(vkml.ones(1)),
+        vkml.ShapeError,
+        r"\[assign_\].*copy_\(value\), which broadcasts",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*NAMED, *REMEDIES])
+def test_the_text_begins_with_what_was_called(name):
+    call, kind, text = (NAMED | REMEDIES)[name]
+    with pytest.raises(vkml.VkmlError) as caught:
+        call()
+    assert type(caught.value) is kind
+    assert re.match(text, str(caught.value)), str(caught.value)
+
+
+def test_exceptions_of_a_dataset_pass_through():
+    class Mine(data.Dataset):
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            return [][index]
+
+    for read in (lambda: data.Subset(Mine(), [0])[0], lambda: list(data.DataLoader(Mine()))):
+        with pytest.raises(builtins.IndexError) as caught:
+            read()
+        assert type(caught.value) is builtins.IndexError
+
+
+def test_errors_of_a_constructor_of_the_users_pass_through():
+    class Mine(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.width = len(3)
+
+    with pytest.raises(builtins.TypeError) as caught:
+        Mine()
+    assert type(caught.value) is builtins.TypeError
+
+
+def test_a_derived_class_of_the_users_is_refused_in_the_name_of_ours():
+    class Mine(nn.Linear):
+        pass
+
+    class Other(nn.Linear):
+        def __init__(self):
+            super().__init__("a", 2)
+
+    for make in (lambda: Mine("a", 2), Other):
+        with pytest.raises(vkml.VkmlError, match=r"^\[Linear\] does not take \('a', 2\)"):
+            make()
 
 
 def test_exceptions_of_a_users_function_pass_through():

@@ -27,6 +27,9 @@ Tensor full(const Extents& extents, Number value, DType dtype = kDefaultFloat,
             std::optional<Device> device = {});
 Tensor zeros(const Extents& extents, DType dtype = kDefaultFloat,
              std::optional<Device> device = {});
+/// zeros: there are no uninitialised tensors.
+Tensor empty(const Extents& extents, DType dtype = kDefaultFloat,
+             std::optional<Device> device = {});
 Tensor ones(const Extents& extents, DType dtype = kDefaultFloat, std::optional<Device> device = {});
 /// start, start + step, ... below stop (above it for a negative step). Integers are exact; for an
 /// integer dtype floats are truncated first. Throws ArgumentError for a step of 0, for infinite
@@ -140,9 +143,9 @@ Tensor scatter_add(const Tensor& base, std::int64_t axis, const Tensor& index,
 /// Slices of x at `indices` along the axis, whose place the axes of `indices` take; negative
 /// indices count from the end.
 Tensor take(const Tensor& x, const Tensor& indices, std::int64_t axis = 0);
-/// take under PyTorch's name.
+/// The same, but negative indices are outside, as in PyTorch.
 Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& indices);
-/// Rows of weight (V, D): (..., D) for indices (...).
+/// Rows of weight (V, D): (..., D) for indices (...); negative ones are outside.
 Tensor embedding(const Tensor& indices, const Tensor& weight, std::string_view name = {});
 
 /// Zeroes elements with a probability in [0, 1] and scales the others by 1 / (1 - probability); x

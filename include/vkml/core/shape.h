@@ -25,8 +25,8 @@ class Shape {
   Shape() = default;
 
   /// Contiguous shape. Throws ShapeError past kMaxDims, for negative extents, and when the size in
-  /// bytes does not fit 63 bits.
-  Shape(std::span<const std::int64_t> extents, DType dtype);
+  /// bytes does not fit 63 bits; in the name of `op`, if there is one.
+  Shape(std::span<const std::int64_t> extents, DType dtype, const char* op = nullptr);
   Shape(std::initializer_list<std::int64_t> extents, DType dtype)
       : Shape(std::span(extents.begin(), extents.size()), dtype) {}
 

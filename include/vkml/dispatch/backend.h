@@ -65,6 +65,9 @@ class Backend {
   /// Whether the node can be evaluated; if not, `reason` says why, for people.
   virtual bool supports(const graph::Node& node, std::string& reason) const = 0;
 
+  /// Whether the device computes with a dtype. Values of others can lie there, no more.
+  virtual bool has_arithmetic(DType) const { return true; }
+
   /// The most operands of one kernel, kLeastOperands or more: plans share kernels within it.
   virtual int max_operands() const = 0;
 

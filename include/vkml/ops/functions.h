@@ -66,7 +66,8 @@ Value permute(const Value& x, Axes axes);
 Value transpose(const Value& x, std::int64_t axis0, std::int64_t axis1);
 Value squeeze(const Value& x, std::int64_t axis);
 Value unsqueeze(const Value& x, std::int64_t axis);
-Value broadcast_to(const Value& x, Axes extents);
+/// Errors name `op`.
+Value broadcast_to(const Value& x, Axes extents, const char* op = "broadcast_to");
 /// x[start:stop:step] along an axis, with Python's meaning of negative and missing bounds; the step
 /// is not 0.
 Value slice(const Value& x, std::int64_t axis, std::optional<std::int64_t> start,
@@ -195,7 +196,8 @@ Value scatter(const Value& base, std::int64_t axis, const Value& index, const Va
               ops::ScatterKind kind, std::string_view name = {});
 /// Which operator of the user's a take is, for its errors.
 enum class TakeName : std::uint8_t { kTake, kIndexSelect, kEmbedding, kGetItem };
-/// Rows of x along an axis, in the shape of `indices`; negative indices count from the end.
+/// Rows of x along an axis, in the shape of `indices`. Negative indices of kTake and kGetItem count
+/// from the end; those of kIndexSelect and kEmbedding are errors, as in PyTorch.
 Value take(const Value& x, const Value& indices, std::int64_t axis, TakeName kind = TakeName::kTake,
            std::string_view name = {});
 /// x itself; when observed, IndexError in the name of `op` (family kCheck) if an element is neither

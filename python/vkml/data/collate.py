@@ -32,8 +32,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, (tuple, list)):
         if any(len(item) != len(first) for item in batch):
             raise vkml.ShapeError(
-                f"[collate] items have different lengths: {sorted({len(i) for i in batch})}. "
-                f"Pad them to one length, or pass a collate_fn."
+                f"[default_collate] items have different lengths: "
+                f"{sorted({len(item) for item in batch})}. Pad them to one length, or pass a "
+                f"collate_fn."
             )
         columns = [default_collate(column) for column in zip(*batch, strict=True)]
         return type(first)(*columns) if hasattr(first, "_fields") else columns
@@ -72,6 +73,8 @@ def _of_type(first: Mapping[Any, Any], joined: dict[Any, Any]) -> Mapping[Any, A
 
 def _stack(values: Sequence[Any]) -> Tensor:
     first = values[0]
+    if isinstance(first, Tensor) or is_array(first):
+        _check_shapes(values)
     if isinstance(first, Tensor):
         return vkml.stack(list(values))
     if is_array(first):
@@ -88,6 +91,18 @@ def _stack(values: Sequence[Any]) -> Tensor:
         f"[default_collate] a batch must contain tensors, numpy arrays, numbers, dicts or lists; "
         f"found {type(first).__name__}. Pass a collate_fn."
     )
+
+
+def _check_shapes(values: Sequence[Any]) -> None:
+    first = tuple(values[0].shape)
+    for number, value in enumerate(values):
+        shape = tuple(getattr(value, "shape", ()))
+        if shape != first:
+            raise vkml.ShapeError(
+                f"[default_collate] item 0 of the batch has shape {first}, item {number} {shape}. "
+                f"Bring the dataset's items to one shape (crop, resize or pad them), or pass a "
+                f"collate_fn."
+            )
 
 
 def is_array(value: object) -> bool:

@@ -34,6 +34,31 @@ class IterableDataset(Generic[Item]):
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
 
 
+def check_has_items(op: str, dataset: object) -> None:
+    """Throws DTypeError in the name of `op` unless a dataset has items by number."""
+    if not hasattr(dataset, "__getitem__"):
+        raise vkml.DTypeError(
+            f"[{op}] {type(dataset).__name__} is no dataset. Pass something with __getitem__ and "
+            f"__len__: a vkml.data.Dataset, a list."
+        )
+
+
+def item_of(op: str, dataset: Dataset[Item], number: int) -> Item:
+    """An item; IndexError in the name of `op` where a list or the like has no such number.
+
+    What the code of a dataset raises passes through.
+    """
+    try:
+        return dataset[number]
+    except IndexError as error:
+        if isinstance(error, vkml.VkmlError) or error.__traceback__.tb_next is not None:  # type: ignore[union-attr]
+            raise
+        raise vkml.IndexError(
+            f"[{op}] item {number} is asked of a dataset of {len(dataset)} items. Pass numbers "
+            f"below {len(dataset)}."
+        ) from error
+
+
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Rows of tensors that have the same number of rows.
 
@@ -61,14 +86,24 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class Subset(Dataset[Item]):
-    """Some items of a dataset, by their numbers."""
+    """Some items of a dataset, by their numbers.
+
+    Args:
+        dataset: Anything with a length and items by number.
+        indices: The numbers of the items, in order. IndexError for one past the dataset's end, when
+            that item is read.
+    """
 
     def __init__(self, dataset: Dataset[Item], indices: Sequence[int]) -> None:
+        check_has_items("Subset", dataset)
         self.dataset = dataset
         self.indices = indices
 
     def __getitem__(self, index: int) -> Item:
-        return self.dataset[self.indices[index]]
+        count = len(self.indices)
+        if not -count <= index < count:
+            raise vkml.IndexError(f"[Subset] index {index} is out of range for {count} items.")
+        return item_of("Subset", self.dataset, self.indices[index])
 
     def __len__(self) -> int:
         return len(self.indices)

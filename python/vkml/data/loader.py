@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 import vkml
 from vkml import Tensor
 from vkml.data.collate import default_collate, default_convert
-from vkml.data.dataset import Dataset, IterableDataset, TensorDataset
+from vkml.data.dataset import (
+    Dataset,
+    IterableDataset,
+    TensorDataset,
+    check_has_items,
+    item_of,
+)
 from vkml.data.generator import Generator
 from vkml.data.sampler import BatchSampler
 from vkml.trees import flatten, unflatten
@@ -87,6 +93,8 @@ class DataLoader:
         def refuse(fault: str) -> vkml.ArgumentError:
             return vkml.ArgumentError(f"[DataLoader] {fault}")
 
+        if not isinstance(dataset, IterableDataset):
+            check_has_items("DataLoader", dataset)
         if batch_size is not None and batch_size < 1:
             raise refuse(f"batch_size is {batch_size}. Pass a number from 1, or None.")
         if batch_size is None and (drop_last or batch_sampler is not None):
@@ -229,9 +237,9 @@ class DataLoader:
         collate = self._collating()
         for numbers in batches:
             if self.batch_size is None:
-                yield collate(self.dataset[numbers])
+                yield collate(item_of("DataLoader", self.dataset, numbers))
             else:
-                yield collate([self.dataset[number] for number in numbers])
+                yield collate([item_of("DataLoader", self.dataset, n) for n in numbers])
 
     def _iterate(self) -> Iterator[Any]:
         from vkml.data.workers import group

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 import vkml
-from vkml.data.dataset import IterableDataset
+from vkml.data.dataset import IterableDataset, item_of
 from vkml.data.shared_batches import PackedBatch, block_name, discard, discard_block, pack, unpack
 
 Collate = Callable[[Any], Any]
@@ -125,8 +125,8 @@ def _items(settings: WorkerSettings, numbers: Any) -> Any:
     dataset = settings.dataset
     try:
         if settings.batch_size is None:
-            return dataset[numbers]
-        return [dataset[number] for number in numbers]
+            return item_of("DataLoader", dataset, numbers)
+        return [item_of("DataLoader", dataset, number) for number in numbers]
     except StopIteration as error:
         raise vkml.WorkerError("[DataLoader] the dataset raised StopIteration.") from error
 

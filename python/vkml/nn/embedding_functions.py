@@ -47,7 +47,7 @@ def embedding(
     """Rows of a table, looked up by number.
 
     Args:
-        input: Row numbers, any shape.
+        input: Row numbers from 0, any shape. IndexError for others, when the result is read.
         weight: The table, shape (rows, width).
         padding_idx: A row that receives no gradient.
         max_norm: Rows that are looked up and whose norm exceeds it are scaled down to it, in the

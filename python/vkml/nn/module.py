@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import vkml
 from vkml import Tensor, no_grad
+from vkml.argument_errors import BUILTIN_ERRORS, translated
 from vkml.nn import state_dicts
 from vkml.nn.hooked import TABLES_OF_HOOKS, Hooked
 from vkml.nn.hooks import call_between_hooks, call_with_forward_hooks
@@ -54,9 +55,15 @@ class Module(Hooked):
         )
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
-        if not (self._forward_hooks or self._forward_pre_hooks):
-            return self._call_forward(inputs, keywords)
-        return call_with_forward_hooks(self, inputs, keywords)
+        try:
+            if not (self._forward_hooks or self._forward_pre_hooks):
+                return self._call_forward(inputs, keywords)
+            return call_with_forward_hooks(self, inputs, keywords)
+        except BUILTIN_ERRORS as error:
+            ours = translated(error, type(self).__name__, inputs, keywords, self.forward)
+            if ours is None:
+                raise
+            raise ours from error
 
     def _call_forward(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if (self._backward_hooks or self._backward_pre_hooks) and vkml.is_grad_enabled():

@@ -14,7 +14,7 @@ from typing import Any
 import vkml
 from vkml import Tensor, enable_grad, no_grad
 from vkml.optim.line_search import Point, strong_wolfe
-from vkml.optim.optimizer import Optimizer, Parameters, require
+from vkml.optim.optimizer import Optimizer, Parameters, check_closure, require
 
 _LEAST_CURVATURE = 1e-10  # of a step that enters the history
 
@@ -89,6 +89,7 @@ class LBFGS(Optimizer):
                 "[LBFGS] step needs a closure that clears the gradients, computes the loss, calls "
                 "backward() and returns the loss."
             )
+        check_closure("LBFGS", closure)
         with no_grad():
             first_loss = _call(closure)
             self._iterate(closure, float(first_loss))

@@ -133,6 +133,7 @@ class Optimizer:
         """
         loss = None
         if closure is not None:
+            check_closure(type(self).__name__, closure)
             with enable_grad():
                 loss = closure()
         changed: list[Tensor] = []
@@ -287,6 +288,15 @@ def _map_tensors(function: Callable[[Tensor], Tensor], value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_map_tensors(function, each) for each in value)
     return function(tensor_from(value)) if is_tensor(value) else value
+
+
+def check_closure(optimizer: str, closure: object) -> None:
+    """Throws DTypeError in the name of an optimiser unless `closure` can be called."""
+    if not callable(closure):
+        raise vkml.DTypeError(
+            f"[{optimizer}] the closure is {closure!r}. Pass a function that computes the loss, or "
+            "nothing."
+        )
 
 
 def require(condition: bool, optimizer: str, setting: str, value: object, wanted: str) -> None:

@@ -108,6 +108,10 @@ bool VulkanBackend::supports(const graph::Node& node, std::string& reason) const
                      [&](const graph::NodePtr& source) { return check_dtype(source->dtype()); });
 }
 
+bool VulkanBackend::has_arithmetic(DType dtype) const {
+  return missing_feature(dtype, context_->profile().traits) == nullptr;
+}
+
 std::int64_t VulkanBackend::scratch_bytes(const dispatch::Kernel& kernel) const {
   return vulkan::scratch_bytes(kernel, context_->profile().traits);
 }

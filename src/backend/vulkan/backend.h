@@ -28,6 +28,7 @@ class VulkanBackend : public dispatch::Backend {
   Allocator& allocator() override { return allocator_; }
   Allocator& staging_allocator() override { return staging_allocator_; }
   bool supports(const graph::Node& node, std::string& reason) const override;
+  bool has_arithmetic(DType dtype) const override;
   int max_operands() const override { return context_->profile().max_operands(); }
   std::int64_t max_block_bytes() const override { return allocator_.pool().max_block_bytes(); }
   std::int64_t scratch_bytes(const dispatch::Kernel& kernel) const override;

@@ -12,7 +12,7 @@ bool env_debug() { return debug_level() > 0; }
 std::string env_buffers() {
   const std::string value = environment_text("VKML_VULKAN_BUFFERS");
   if (!value.empty() && value != "addresses" && value != "descriptors") {
-    throw ArgumentError("VKML_VULKAN_BUFFERS=" + value +
+    throw ArgumentError("[vulkan] VKML_VULKAN_BUFFERS=" + value +
                         " is not known. Use addresses or descriptors");
   }
   return value;

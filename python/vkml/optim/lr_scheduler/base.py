@@ -83,5 +83,12 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
+def period(op: str, name: str, steps: int) -> int:
+    """Steps that a schedule divides by; ArgumentError in the name of `op` from 0 down."""
+    if not steps > 0:
+        raise vkml.ArgumentError(f"[{op}] {name} is {steps}. Pass a number of steps from 1.")
+    return steps
+
+
 def _holds_functions(value: object) -> bool:
     return callable(value) or (isinstance(value, list) and any(map(callable, value)))

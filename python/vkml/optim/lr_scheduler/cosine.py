@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import vkml
-from vkml.optim.lr_scheduler.base import LRScheduler
+from vkml.optim.lr_scheduler.base import LRScheduler, period
 from vkml.optim.optimizer import Optimizer
 
 
@@ -26,7 +26,7 @@ class CosineAnnealingLR(LRScheduler):
         eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:
-        self.T_max = T_max
+        self.T_max = period("CosineAnnealingLR", "T_max", T_max)
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import vkml
-from vkml.optim.lr_scheduler.base import LRScheduler
+from vkml.optim.lr_scheduler.base import LRScheduler, period
 from vkml.optim.optimizer import Optimizer
 
 
@@ -42,7 +42,7 @@ class StepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.step_size = step_size
+        self.step_size = period("StepLR", "step_size", step_size)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
