@@ -126,6 +126,9 @@ struct Alias {
 };
 Alias alias(const char* name) { return {name}; }
 
+struct InFloat32 {};
+InFloat32 in_float32() { return {}; }
+
 void apply_option(ElementwiseRow& row, const Operands& option) {
   const Domain usual = row.operands[0].domain;
   row.operands = option.stated;
@@ -136,6 +139,7 @@ void apply_option(ElementwiseRow& row, const Operands& option) {
 void apply_option(ElementwiseRow& row, const Alias& option) {
   row.aliases[row.aliases[0] == nullptr ? 0 : 1] = option.name;
 }
+void apply_option(ElementwiseRow& row, InFloat32) { row.is_in_float32 = true; }
 
 /// A formula that is another one in each floating type.
 template <typename Function>
@@ -274,19 +278,6 @@ const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands) {
   return entry.program;
 }
 
-namespace {
-
-/// The rows of PyTorch's list of operators that autocast runs in float32.
-bool is_precise(Row which) {
-  constexpr Row kPrecise[] = {Row::acos,       Row::asin,  Row::cosh, Row::erfinv,
-                              Row::exp,        Row::expm1, Row::log,  Row::log10,
-                              Row::log1p,      Row::log2,  Row::pow,  Row::tan,
-                              Row::reciprocal, Row::rsqrt, Row::sinh, Row::softplus};
-  return std::ranges::find(kPrecise, which) != std::end(kPrecise);
-}
-
-}  // namespace
-
 Value apply_elementwise(Row which, std::span<const Value> operands) {
   std::vector<Value> copies(operands.begin(), operands.end());
   return apply_elementwise_taking(which, copies);
@@ -295,7 +286,7 @@ Value apply_elementwise(Row which, std::span<const Value> operands) {
 Value apply_elementwise_taking(Row which, std::span<Value> operands) {
   const ElementwiseRow& row = kRows[static_cast<std::size_t>(which)];
   graph::check_same_device(row.name, operands);
-  if (graph::autocast_dtype() != DType::kF32 && is_precise(which)) {
+  if (row.is_in_float32 && graph::is_autocast_enabled()) {
     for (Value& operand : operands) operand = graph::as_precise_operand(operand);
   }
   // A choice's condition takes no part in promotion.
@@ -374,10 +365,10 @@ Value operator+(const Value& a, double b) { return add(a, b); }
 Value operator-(const Value& a, double b) { return sub(a, b); }
 Value operator*(const Value& a, double b) { return mul(a, b); }
 Value operator/(const Value& a, double b) {
-  return has_exact_reciprocal(b) && is_floating(a.dtype()) ? mul(a, 1.0 / b) : div(a, b);
+  return divides_by_reciprocal(b) && is_floating(a.dtype()) ? mul(a, 1.0 / b) : div(a, b);
 }
 
-bool has_exact_reciprocal(double number) {
+bool divides_by_reciprocal(double number) {
   constexpr int kLargestExponent = 14;  // within the normal numbers of every float dtype
   int exponent = 0;
   return std::fabs(std::frexp(number, &exponent)) == 0.5 && std::abs(exponent) <= kLargestExponent;

@@ -6,6 +6,8 @@
 
 namespace vkml::graph {
 
+/// Whether the mode is on in this thread.
+bool is_autocast_enabled();
 /// What products take float32 operands as in this thread: kF16 or kBF16; kF32 while the mode is
 /// off.
 DType autocast_dtype();

@@ -67,9 +67,10 @@ Value operator-(const Value& a);
 Value operator+(const Value& a, double b);
 Value operator-(const Value& a, double b);
 Value operator*(const Value& a, double b);
-/// A power of two divides by its exact reciprocal, which is the same number for less.
+/// Where divides_by_reciprocal(b), a product: of floats the same number for less.
 Value operator/(const Value& a, double b);
-bool has_exact_reciprocal(double number);
+/// Whether a power of two that every float dtype holds, and its reciprocal too.
+bool divides_by_reciprocal(double number);
 Value operator+(double a, const Value& b);
 Value operator-(double a, const Value& b);
 Value operator*(double a, const Value& b);

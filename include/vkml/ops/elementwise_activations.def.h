@@ -30,7 +30,8 @@ VKML_TERNARY(
     },
     domain(-20, 80), 6,
     operands("input", operand("beta", domain(0.25, 4), 1),
-             operand("threshold", domain(10, 30), 20)))
+             operand("threshold", domain(10, 30), 20)),
+    in_float32())
 VKML_UNARY(
     relu, "max(x, 0); NaN stays; gradient 0 at 0.", kSame,
     [](auto x) { return max_number(x.constant(0), x); },

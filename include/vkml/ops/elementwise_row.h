@@ -61,6 +61,7 @@ struct ElementwiseRow {
   double max_ulp;                              // against the oracle in f32 and f64
   std::array<Operand, kMaxOperands> operands;  // the first `arity` of them
   std::array<const char*, 2> aliases;          // its other names in Python; null beyond the last
+  bool is_in_float32;  // under autocast: half-precision operands are taken as float32
 };
 
 /// All rows; OpInfo::id of an elementwise operator is its index here.

@@ -19,7 +19,7 @@ VKML_UNARY(
 VKML_UNARY(
     erfinv, "The inverse of erf; infinite at -1 and 1.", kFloat, [](auto x) { return erfinv(x); },
     [](auto, auto y, auto g) { return unless_zero(g, g * 0.88622692545275801365 * exp(y * y)); },
-    [](double x) { return oracle::erfinv(x); }, domain(-1, 1), 8)
+    [](double x) { return oracle::erfinv(x); }, domain(-1, 1), 8, in_float32())
 VKML_UNARY(
     ndtr, "The normal distribution function: erfc(-x / sqrt(2)) / 2.", kFloat,
     [](auto x) { return ndtr(x); },
