@@ -63,16 +63,8 @@ std::int64_t bytes_written(const Kernel& kernel) {
   return bytes;
 }
 
-bool is_attention(CoreKind kind) {
-  return kind == CoreKind::kAttentionLogSumExp || kind == CoreKind::kAttention ||
-         kind == CoreKind::kAttentionQueryGradient || kind == CoreKind::kAttentionKeyGradient ||
-         kind == CoreKind::kAttentionValueGradient;
-}
-
 bool is_product(CoreKind kind) {
-  return kind == CoreKind::kMatmul || kind == CoreKind::kConv2d ||
-         kind == CoreKind::kConv2dInputGradient || kind == CoreKind::kConv2dWeightGradient ||
-         is_attention(kind);
+  return kind == CoreKind::kMatmul || ops::is_convolution(kind) || ops::is_attention(kind);
 }
 
 double product_of(const Extents& extents, std::initializer_list<std::size_t> axes) {
@@ -185,7 +177,7 @@ std::string name_of(const Kernel& kernel, const ExecutionGraph& graph) {
 }
 
 double core_terms(const Kernel& kernel) {
-  if (is_attention(kernel.kind)) return attention_terms(kernel);
+  if (ops::is_attention(kernel.kind)) return attention_terms(kernel);
   const double results = static_cast<double>(numel(kernel.space));
   switch (kernel.kind) {
     case CoreKind::kMatmul:

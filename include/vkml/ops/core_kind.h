@@ -30,6 +30,16 @@ constexpr bool checks_indices(CoreKind kind) {
   return kChecks[static_cast<int>(kind)];
 }
 
+constexpr bool is_convolution(CoreKind kind) {
+  return kind == CoreKind::kConv2d || kind == CoreKind::kConv2dInputGradient ||
+         kind == CoreKind::kConv2dWeightGradient;
+}
+constexpr bool is_attention(CoreKind kind) {
+  return kind == CoreKind::kAttentionLogSumExp || kind == CoreKind::kAttention ||
+         kind == CoreKind::kAttentionQueryGradient || kind == CoreKind::kAttentionKeyGradient ||
+         kind == CoreKind::kAttentionValueGradient;
+}
+
 /// An operator that is a core, in the name that users know it by.
 constexpr graph::OpInfo core_op(const char* name, CoreKind kind,
                                 graph::GradientRule gradient = nullptr,

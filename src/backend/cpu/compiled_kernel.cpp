@@ -30,19 +30,12 @@ class RegionKernel final : public CompiledKernel {
   Region region_;
 };
 
-#ifdef VKML_HAVE_ONEDNN
-bool is_convolution(CoreKind kind) {
-  return kind == CoreKind::kConv2d || kind == CoreKind::kConv2dInputGradient ||
-         kind == CoreKind::kConv2dWeightGradient;
-}
-#endif
-
 // The kernel by oneDNN; null where it is missing or has nothing fast for it.
 std::unique_ptr<CompiledKernel> compile_with_library(
     [[maybe_unused]] const Kernel& kernel, [[maybe_unused]] const dispatch::ExecutionGraph& graph) {
 #ifdef VKML_HAVE_ONEDNN
   if (kernel.kind == CoreKind::kMatmul) return onednn::compile_matmul(kernel, graph);
-  if (is_convolution(kernel.kind)) return onednn::compile_convolution(kernel, graph);
+  if (ops::is_convolution(kernel.kind)) return onednn::compile_convolution(kernel, graph);
 #endif
   return nullptr;
 }
@@ -50,7 +43,7 @@ std::unique_ptr<CompiledKernel> compile_with_library(
 std::int64_t library_scratch_bytes([[maybe_unused]] const Kernel& kernel) {
 #ifdef VKML_HAVE_ONEDNN
   if (kernel.kind == CoreKind::kMatmul) return onednn::matmul_scratch_bytes(kernel);
-  if (is_convolution(kernel.kind)) return onednn::convolution_scratch_bytes(kernel);
+  if (ops::is_convolution(kernel.kind)) return onednn::convolution_scratch_bytes(kernel);
 #endif
   return -1;
 }
