@@ -1,47 +1,29 @@
 """Switches for recording gradients, each a context manager and a decorator.
 
-The native module keeps one flag for each thread; a node captures it when it is made. The classes
-here set the flag and put the old value back, also when the block raises.
+The native module keeps one flag for each thread; a node captures it when it is made.
 """
 
 from __future__ import annotations
 
-from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vkml import _vkml
+from vkml.thread_mode import ThreadMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
+Switch = TypeVar("Switch", bound="set_grad_enabled")
 
 is_grad_enabled = _vkml.is_grad_enabled
 
 
-class _GradMode(ContextDecorator):
+class _GradMode(ThreadMode[bool]):
     """Sets the thread's flag to `mode` for the length of a block or of a call."""
 
     def __init__(self, mode: bool) -> None:
-        self._mode = mode
-        self._previous: list[bool] = []
-
-    def _recreate_cm(self) -> _GradMode:
-        # A decorated function may run in several threads: each call needs its own stack.
-        return _GradMode(self._mode)
-
-    def __enter__(self) -> None:
-        self._previous.append(_vkml.is_grad_enabled())
-        _vkml.set_grad_enabled(self._mode)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        _vkml.set_grad_enabled(self._previous.pop())
+        super().__init__(_vkml.set_grad_enabled, mode)
 
 
 class no_grad(_GradMode):  # noqa: N801 (PyTorch's name)
@@ -74,13 +56,13 @@ class set_grad_enabled(_GradMode):  # noqa: N801 (PyTorch's name)
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
-        self._before = _vkml.is_grad_enabled()
-        _vkml.set_grad_enabled(mode)
+        self._before = _vkml.set_grad_enabled(mode)
 
     def __call__(self, func: Function) -> Function:
         _vkml.set_grad_enabled(self._before)  # a decorator acts only inside its function
         return super().__call__(func)
 
-    def __enter__(self) -> None:
-        self._previous.append(self._before)
-        _vkml.set_grad_enabled(self._mode)
+    def __enter__(self: Switch) -> Switch:
+        super().__enter__()
+        self._previous[-1] = self._before
+        return self

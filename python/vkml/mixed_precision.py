@@ -8,15 +8,14 @@ add up, which overflows in half precision whether the mode is on or not.
 from __future__ import annotations
 
 import functools
-from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from vkml import _vkml
 from vkml._vkml import ArgumentError, DTypeError
+from vkml.thread_mode import ThreadMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from vkml import Tensor
     from vkml import dtype as DType
@@ -38,7 +37,7 @@ def get_autocast_dtype(device_type: str | None = None) -> DType:
     return _vkml.bfloat16 if dtype == _vkml.float32 else dtype
 
 
-class autocast(ContextDecorator):  # noqa: N801 (PyTorch's name)
+class autocast(ThreadMode["DType"]):  # noqa: N801 (PyTorch's name)
     """Mixed precision inside the block, or inside each call of the function it decorates.
 
     Matrix products, convolutions, attention and what is made of them (linear layers, recurrent
@@ -72,31 +71,13 @@ class autocast(ContextDecorator):  # noqa: N801 (PyTorch's name)
                 f"[autocast] there are no devices of type {device_type!r}. Pass 'cpu' or 'vulkan', "
                 "or leave it out."
             )
-        self._dtype = _vkml.bfloat16 if dtype is None else dtype
-        if self._dtype not in _HALF:
+        inside = _vkml.bfloat16 if dtype is None else dtype
+        if inside not in _HALF:
             raise DTypeError(
                 f"[autocast] products cannot take their operands as {dtype!r}. Pass vkml.float16 "
                 "or vkml.bfloat16."
             )
-        self._enabled = enabled
-        self._previous: list[DType] = []
-
-    def _recreate_cm(self) -> autocast:
-        # A decorated function may run in several threads: each call needs its own stack.
-        return autocast(dtype=self._dtype, enabled=self._enabled)
-
-    def __enter__(self) -> autocast:
-        mode = self._dtype if self._enabled else _vkml.float32
-        self._previous.append(_vkml._set_autocast_dtype(mode))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        _vkml._set_autocast_dtype(self._previous.pop())
+        super().__init__(_vkml._set_autocast_dtype, inside if enabled else _vkml.float32)
 
 
 def in_float32(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
