@@ -54,7 +54,7 @@ def resident_bytes():
 
 
 def print_memory_of_two_thousand_steps(device, read):
-    """(live nodes, bytes of the device, bytes of the process) after 200 steps, 800, 1,400 and 2,000."""
+    """(live nodes, bytes of device and process) after 200 steps, 800, 1,400 and 2,000."""
     vkml.set_default_device(device)
     loop = Loop(device)
 
@@ -88,8 +88,8 @@ def test_two_thousand_steps_leave_memory_flat(read, device):
     assert done.returncode == 0, done.stderr
     marks = json.loads(done.stdout)
     assert all(mark[:2] == marks[0][:2] for mark in marks)
-    # What leaks grows in every stretch. A pool that first fills when the machine is busy, by one huge
-    # page of 2 MiB at that, grows in one.
+    # What leaks grows in every stretch. A pool that first fills when the machine is busy, by one
+    # huge page of 2 MiB at that, grows in one.
     growth = [later[2] - earlier[2] for earlier, later in itertools.pairwise(marks)]
     assert min(growth) < 64 << 10, growth
 
