@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 
+#include "kernels/partial_slot.h"
 namespace vkml::vulkan {
 
 namespace {

@@ -45,8 +45,6 @@ RowSpaces row_spaces(const dispatch::Kernel& kernel);
 RowPlan plan_rows(const dispatch::Kernel& kernel, const RowSpaces& spaces,
                   const DeviceTraits& traits);
 
-/// Partial results in scratch are this large: 8 bytes of value, 4 of position, padding.
-inline constexpr std::int64_t kPartialBytes = 16;
 std::int64_t row_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits);
 
 }  // namespace vkml::vulkan

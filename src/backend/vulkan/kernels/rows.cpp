@@ -357,31 +357,18 @@ std::vector<Partial> RowKernel::loop_over_row(const std::vector<Reduction>& redu
   return partials;
 }
 
-Value RowKernel::scratch_word(Value part, std::size_t reduction) {
+PartialSlot RowKernel::slot_of(Value part, std::size_t reduction) {
   const auto count = static_cast<std::uint32_t>(reductions_after(0).size());
-  const Value slot = (row_ * split_count_ + part) * count + static_cast<std::uint32_t>(reduction);
-  return scratch_.offset + slot * static_cast<std::uint32_t>(kPartialBytes / 4);
+  return {shader_, scratch_,
+          (row_ * split_count_ + part) * count + static_cast<std::uint32_t>(reduction)};
 }
 
 void RowKernel::write_partials(const std::vector<Reduction>& reductions,
                                const std::vector<Partial>& partials) {
   const Value is_writer = logical_and(equal(lane_, 0), row_is_valid_);
   b_.if_then(is_writer, [&] {
-    for (std::size_t k = 0; k < reductions.size(); ++k) {
-      const Value word = scratch_word(split_, k);
-      const bool is_wide = spirv::component_bytes(partials[k].value.type.scalar) == 8;
-      const Value bits = b_.bitcast(partials[k].value, is_wide ? kWord2 : kWord);
-      for (int i = 0; i < bits.type.components; ++i) {
-        shader_.store(scratch_, kWord, word + static_cast<std::uint32_t>(i), b_.component(bits, i));
-      }
-      if (reductions[k].has_position()) {
-        shader_.store(scratch_, kWord, word + 2, partials[k].position);
-      }
-      if (reductions[k].is_compensated()) {
-        const Value rest = partials[k].rest;
-        shader_.store(scratch_, kWord, word + 1, rest ? b_.bitcast(rest, kWord) : b_.u32(0));
-      }
-    }
+    for (std::size_t k = 0; k < reductions.size(); ++k)
+      slot_of(split_, k).store(reductions[k], partials[k]);
   });
 }
 
@@ -390,20 +377,7 @@ std::vector<Partial> RowKernel::loop_over_scratch(const std::vector<Reduction>& 
   for (const Reduction& reduction : reductions) totals.emplace_back(b_, reduction, 1);
   b_.for_range(lane_, split_count_, b_.u32(plan_.layout.lanes), [&](Value part) {
     for (std::size_t k = 0; k < reductions.size(); ++k) {
-      const Value word = scratch_word(part, k);
-      const spirv::Type type = reductions[k].type(1);
-      Value bits = shader_.load(scratch_, kWord, word);
-      if (spirv::component_bytes(type.scalar) == 8) {
-        const std::array<Value, 2> words{bits, shader_.load(scratch_, kWord, word + 1)};
-        bits = b_.compose(words);
-      }
-      Partial partial{b_.bitcast(bits, type), {}, {}};
-      if (reductions[k].has_position()) {
-        partial.position = shader_.load(scratch_, kWord, word + 2);
-      }
-      if (reductions[k].is_compensated()) {
-        partial.rest = b_.bitcast(shader_.load(scratch_, kWord, word + 1), type);
-      }
+      const Partial partial = slot_of(part, k).load(reductions[k]);
       totals[k].store(reductions[k].combine(totals[k].load(), partial));
     }
   });

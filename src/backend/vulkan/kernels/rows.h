@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/elements.h"
+#include "kernels/partial_slot.h"
 #include "kernels/program.h"
 #include "kernels/row_plan.h"
 
@@ -67,7 +68,7 @@ class RowKernel {
   std::vector<Partial> loop_over_row(const std::vector<Reduction>& reductions,
                                      const std::vector<std::size_t>& registers, int components);
   std::vector<Partial> loop_over_scratch(const std::vector<Reduction>& reductions);
-  spirv::Value scratch_word(spirv::Value part, std::size_t reduction);
+  PartialSlot slot_of(spirv::Value part, std::size_t reduction);
   void write_partials(const std::vector<Reduction>& reductions,
                       const std::vector<Partial>& partials);
   void store_outputs(std::vector<Chunk>& held, int components);
