@@ -5,11 +5,12 @@
 #include <mutex>
 #include <utility>
 
+#include "check_schedule.h"
 #include "device_state.h"
 #include "fuse.h"
 #include "lower.h"
+#include "plan.h"
 #include "plan_key.h"
-#include "realization.h"
 #include "vkml/dispatch/plan_description.h"
 
 namespace vkml::dispatch {

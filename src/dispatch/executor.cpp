@@ -8,13 +8,14 @@
 #include <mutex>
 
 #include "block_writers.h"
+#include "check_schedule.h"
 #include "coverage.h"
 #include "device_state.h"
 #include "fuse.h"
 #include "lower.h"
 #include "plan_cache.h"
 #include "plan_key.h"
-#include "realization.h"
+#include "realized_nodes.h"
 #include "run_plan.h"
 #include "schedule.h"
 #include "vkml/core/error.h"

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "realization.h"
+#include "memory_plan.h"
+#include "vkml/core/environment.h"
 #include "vkml/dispatch/checked_submission.h"
+#include "vkml/dispatch/verify.h"
 
 namespace vkml::dispatch {
 namespace {
@@ -64,6 +66,11 @@ bool assigns_to_fresh_block(const ExecutionGraph& graph) {
   });
 }
 
+bool verification_enabled() {
+  static const bool enabled = environment_switch("VKML_VERIFY", false);
+  return enabled;
+}
+
 std::shared_ptr<const KernelCosts> costs_of(const ExecutionGraph& graph) {
   auto costs = std::make_shared<KernelCosts>();
   costs->reserve(graph.kernels.size());
@@ -73,7 +80,27 @@ std::shared_ptr<const KernelCosts> costs_of(const ExecutionGraph& graph) {
 
 }  // namespace
 
-std::shared_ptr<Plan> make_plan(ExecutionGraph graph, Backend& backend) {
+FusionOptions fusion_options(const Backend& backend) {
+  static const bool is_enabled = environment_switch("VKML_FUSE", true);
+  return {is_enabled, std::min(kMaxOperands, backend.max_operands())};
+}
+
+ExecutionGraph finish_plan(ExecutionGraph graph, const Backend& backend) {
+  for (Kernel& kernel : graph.kernels) {
+    kernel.scratch_bytes = backend.scratch_bytes(kernel);
+    if (kernel.scratch_bytes == 0) continue;
+    kernel.scratch = static_cast<int>(graph.buffers.size());
+    Buffer scratch;
+    scratch.bytes = kernel.scratch_bytes;
+    graph.buffers.push_back(scratch);
+  }
+  plan_memory(graph, backend.max_block_bytes());
+  if (verification_enabled()) verify_plan(graph);
+  return graph;
+}
+
+std::shared_ptr<Plan> make_plan(ExecutionGraph lowered, Backend& backend) {
+  ExecutionGraph graph = finish_plan(std::move(lowered), backend);
   auto plan = std::make_shared<Plan>();
   plan->donors = donors_of(graph);
   plan->reads = inputs_read(graph);
@@ -84,7 +111,6 @@ std::shared_ptr<Plan> make_plan(ExecutionGraph graph, Backend& backend) {
   plan->costs = costs_of(graph);
   plan->has_fresh_assignment = assigns_to_fresh_block(graph);
   plan->may_fail = !graph.sites.empty();
-  graph = finish_plan(std::move(graph), backend);
   const HostTimer timer(HostWork::kCompile);
   plan->executable = backend.compile(std::move(graph));
   return plan;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "fuse.h"
 #include "plan_key.h"
 #include "vkml/dispatch/backend.h"
 #include "vkml/dispatch/profile_log.h"
@@ -32,7 +33,13 @@ struct Plan {
   std::vector<int> scalars;
 };
 
-/// Compiles a graph whose memory is not planned yet: asks for scratch, plans memory.
-std::shared_ptr<Plan> make_plan(ExecutionGraph graph, Backend& backend);
+/// Whether operators may share kernels (VKML_FUSE), and how large those may be on the device.
+FusionOptions fusion_options(const Backend& backend);
+
+/// Asks for scratch, then plans memory: the last two steps of lowering.
+ExecutionGraph finish_plan(ExecutionGraph graph, const Backend& backend);
+
+/// Finishes a graph and compiles it.
+std::shared_ptr<Plan> make_plan(ExecutionGraph lowered, Backend& backend);
 
 }  // namespace vkml::dispatch

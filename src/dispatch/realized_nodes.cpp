@@ -1,60 +1,11 @@
-#include "realization.h"
+#include "realized_nodes.h"
 
-#include <fmt/format.h>
-
-#include <string>
 #include <utility>
-
-#include "memory_plan.h"
-#include "vkml/core/environment.h"
-#include "vkml/core/error.h"
-#include "vkml/dispatch/backend.h"
-#include "vkml/dispatch/verify.h"
-#include "vkml/ops/batching.h"
 
 namespace vkml::dispatch {
 
 using graph::Node;
 using graph::NodePtr;
-
-namespace {
-
-bool verification_enabled() {
-  static const bool enabled = environment_switch("VKML_VERIFY", false);
-  return enabled;
-}
-
-/// What users call the operator: a number that was broadcast and copied is full() and its kin.
-const char* name_of(const Node& node) {
-  const Node* source = &node;
-  while (source->family() == graph::Family::kCopy || source->family() == graph::Family::kView)
-    source = source->source(0).get();
-  return source->family() == graph::Family::kScalar ? "full" : node.op().name;
-}
-
-/// What to do about a node that a device cannot evaluate.
-std::string remedy_for(const Node& node, const Backend& backend) {
-  if (backend.has_arithmetic(node.dtype()))
-    return "Compute it on the CPU: vkml.tensor(t.numpy(), device=vkml.cpu)";
-  return fmt::format("Use {}, or make the tensors on the CPU: device=vkml.cpu",
-                     name_of(is_floating(node.dtype()) ? DType::kF32 : DType::kI32));
-}
-
-}  // namespace
-
-FusionOptions fusion_options(const Backend& backend) {
-  static const bool is_enabled = environment_switch("VKML_FUSE", true);
-  return {is_enabled, std::min(kMaxOperands, backend.max_operands())};
-}
-
-Device common_device(std::span<const NodePtr> roots) {
-  for (const NodePtr& root : roots) {
-    if (root->device() == roots[0]->device()) continue;
-    throw DeviceError(fmt::format("[realize] tensors on {} and {} cannot be computed in one graph",
-                                  to_string(roots[0]->device()), to_string(root->device())));
-  }
-  return roots[0]->device();
-}
 
 const Node& storage_owner(const Node& node) { return node.is_computed() ? node : *node.view_src(); }
 
@@ -101,42 +52,6 @@ void finish_results(const Schedule& schedule, std::span<const int> results,
     const NodePtr root = view->view_src();
     finish_node(*view, root->storage(), root->storage_offset() + view->view_offset());
   }
-}
-
-void check_schedule(const Schedule& schedule, Device device, const Backend& backend) {
-  std::string reason;
-  for (const Step& step : schedule.steps) {
-    const Node& node = *step.node;
-    if (node.device() != device) {
-      throw DeviceError(fmt::format("[{}] is on {} in a graph on {}", node.op().name,
-                                    to_string(node.device()), to_string(device)));
-    }
-    if (step.role != Role::kCompute) continue;
-    if (graph::is_placeholder(node)) {
-      throw UnsupportedError(
-          "[vmap] the function reads the value of its argument, which stands for every example of "
-          "the batch. Use tensor operators (vkml.where for a condition), or call the function once "
-          "for each example");
-    }
-    if (backend.supports(node, reason)) continue;
-    throw UnsupportedError(fmt::format("[{}] is not available on {}{}{}. {}", name_of(node),
-                                       to_string(device), reason.empty() ? "" : ": ", reason,
-                                       remedy_for(node, backend)));
-  }
-}
-
-ExecutionGraph finish_plan(ExecutionGraph graph, const Backend& backend) {
-  for (Kernel& kernel : graph.kernels) {
-    kernel.scratch_bytes = backend.scratch_bytes(kernel);
-    if (kernel.scratch_bytes == 0) continue;
-    kernel.scratch = static_cast<int>(graph.buffers.size());
-    Buffer scratch;
-    scratch.bytes = kernel.scratch_bytes;
-    graph.buffers.push_back(scratch);
-  }
-  plan_memory(graph, backend.max_block_bytes());
-  if (verification_enabled()) verify_plan(graph);
-  return graph;
 }
 
 }  // namespace vkml::dispatch

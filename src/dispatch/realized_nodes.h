@@ -1,22 +1,15 @@
-// The two ends of realize() that recording shares with it: which roots need a run, and what a run
-// that has been made (or recorded) means for the nodes.
+// The nodes at the two ends of realize(), which recording shares with it: which of them need a run,
+// and what a run that has been made (or recorded) means for them.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "fuse.h"
 #include "schedule.h"
 #include "vkml/core/storage.h"
-#include "vkml/dispatch/execution_graph.h"
 
 namespace vkml::dispatch {
-
-class Backend;
-
-/// The one device of the roots. Throws DeviceError naming two that differ.
-Device common_device(std::span<const graph::NodePtr> roots);
 
 /// The node whose storage an input is a window on: itself, or the root of a view.
 const graph::Node& storage_owner(const graph::Node& node);
@@ -39,14 +32,5 @@ struct Location {
 /// node may drop the last reference to others of the schedule, which are held until then.
 void finish_results(const Schedule& schedule, std::span<const int> results,
                     std::span<const Location> places);
-
-/// Throws DeviceError for a node on another device, UnsupportedError for what the device cannot do.
-void check_schedule(const Schedule& schedule, Device device, const Backend& backend);
-
-/// Whether operators may share kernels (VKML_FUSE), and how large those may be on the device.
-FusionOptions fusion_options(const Backend& backend);
-
-/// Asks for scratch, then plans memory: the last two steps of lowering.
-ExecutionGraph finish_plan(ExecutionGraph graph, const Backend& backend);
 
 }  // namespace vkml::dispatch

@@ -7,12 +7,13 @@
 #include <mutex>
 #include <utility>
 
+#include "check_schedule.h"
 #include "coverage.h"
 #include "device_state.h"
 #include "fuse.h"
 #include "join.h"
 #include "lower.h"
-#include "realization.h"
+#include "realized_nodes.h"
 #include "run_plan.h"
 #include "schedule.h"
 #include "vkml/core/error.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plan.h"
-#include "realization.h"
+#include "realized_nodes.h"
 #include "vkml/dispatch/backend.h"
 
 namespace vkml::dispatch {
