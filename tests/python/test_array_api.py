@@ -3,22 +3,16 @@
 import ast
 import inspect
 import itertools
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import vkml
+from array_api_reference import DTYPES, dtype_name, strict
 from vkml import array_api
 from vkml.array_api.left_out import LEFT_OUT, OTHERWISE
 
-strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
-strict.set_array_api_strict_flags(api_version="2024.12")
-
-DTYPES = ("bool", "uint8", "int32", "int64", "float32", "float64")
 # What the module of array-api-strict holds beside the standard, and what came after 2024.12.
 NOT_STANDARD = {
     *("ArrayAPIStrictFlags", "Device", "ModuleType", "broadcast_shapes", "isin"),
@@ -101,12 +95,6 @@ def numpy_of(array):
     if isinstance(array, vkml.Tensor):
         return array.numpy()
     return np.from_dlpack(array) if isinstance(array, type(strict.asarray(0))) else array
-
-
-def dtype_name(dtype):
-    if isinstance(dtype, type(vkml.float32)):
-        return repr(dtype).removeprefix("vkml.")
-    return str(dtype).removeprefix("array_api_strict.")
 
 
 def samples(dtype, shape=(3, 4), seed=0):
@@ -458,93 +446,6 @@ def test_other_dtypes_and_values(name):
     assert accepted > 0
 
 
-def pairs_of_dtypes():
-    return itertools.product(DTYPES, repeat=2)
-
-
-def outcome(call):
-    try:
-        return call()
-    except (TypeError, ValueError) as error:
-        return "refused", isinstance(error, TypeError)
-
-
-def test_casts_and_result_types():
-    for a, b in pairs_of_dtypes():
-        ours = [getattr(vkml, name) for name in (a, b)]
-        theirs = [getattr(strict, name) for name in (a, b)]
-        meeting = outcome(lambda theirs=theirs: dtype_name(strict.result_type(*theirs)))
-        if isinstance(meeting, str):
-            assert dtype_name(array_api.result_type(*ours)) == meeting
-            assert array_api.can_cast(*ours) == strict.can_cast(*theirs)
-            x = vkml.ones(2, dtype=ours[0])
-            assert array_api.can_cast(x, ours[1]) == strict.can_cast(*theirs)
-        for number in (True, 2, 0.5):
-            meeting = outcome(
-                lambda theirs=theirs, n=number: dtype_name(strict.result_type(theirs[0], n))
-            )
-            if isinstance(meeting, str):
-                assert dtype_name(array_api.result_type(ours[0], number)) == meeting
-    assert vkml.promote_types(vkml.int32, vkml.float16) == vkml.float16
-    assert array_api.result_type(vkml.uint8, 0.5, vkml.float16) == vkml.float16
-    # The numbers meet last, in whichever place they stand.
-    x = vkml.ones(2, dtype=vkml.uint8)
-    assert vkml.where(x > 0, 0.5, vkml.ones(2, dtype=vkml.float16)).dtype == vkml.float16
-    assert vkml.addcmul(x, 0.5, vkml.ones(2, dtype=vkml.float16)).dtype == vkml.float16
-    with pytest.raises(vkml.ArgumentError, match="result_type"):
-        vkml.result_type()
-
-
-def test_isdtype():
-    kinds = ["bool", "signed integer", "unsigned integer", "integral", "real floating"]
-    kinds += ["complex floating", "numeric", ("bool", "integral")]
-    for name in DTYPES:
-        for kind in kinds:
-            expected = strict.isdtype(getattr(strict, name), kind)
-            assert array_api.isdtype(getattr(vkml, name), kind) == expected, (name, kind)
-        for other in DTYPES:
-            assert array_api.isdtype(getattr(vkml, name), getattr(vkml, other)) == (name == other)
-    with pytest.raises(vkml.ArgumentError, match="isdtype"):
-        array_api.isdtype(vkml.bool, "floating")
-
-
-def test_limits_of_dtypes():
-    for name in ("float16", "float32", "float64"):
-        info, expected = array_api.finfo(getattr(vkml, name)), np.finfo(name)
-        for field in ("bits", "eps", "max", "min", "smallest_normal", "tiny"):
-            assert getattr(info, field) == getattr(expected, field), (name, field)
-        assert info.dtype == getattr(vkml, name)
-    bf16 = array_api.finfo(vkml.ones(1, dtype=vkml.bfloat16))
-    assert (bf16.eps, bf16.smallest_normal) == (2.0**-7, 2.0**-126)
-    assert vkml.tensor([bf16.max], dtype=vkml.bfloat16).to(vkml.float32).item() == bf16.max
-    for name in ("uint8", "int32", "int64"):
-        info, expected = array_api.iinfo(getattr(vkml, name)), np.iinfo(name)
-        assert (info.bits, info.max, info.min) == (expected.bits, expected.max, expected.min)
-    with pytest.raises(vkml.DTypeError, match="finfo"):
-        array_api.finfo(vkml.int32)
-    with pytest.raises(vkml.DTypeError, match="iinfo"):
-        array_api.iinfo(vkml.float32)
-
-
-def test_namespace_info(device):
-    info = vkml.ones(1).__array_namespace__().__array_namespace_info__()
-    theirs = strict.__array_namespace_info__()
-    assert set(info.capabilities()) == set(theirs.capabilities())
-    assert info.capabilities()["max dimensions"] == vkml.MAX_DIMS
-    assert info.default_device() == device
-    assert device in info.devices()
-    assert set(info.default_dtypes()) == set(theirs.default_dtypes()) - {"complex floating"}
-    missing = set(theirs.dtypes()) - set(info.dtypes())
-    assert missing == {name for name in LEFT_OUT if name in theirs.dtypes()}
-    for kind in ("bool", "integral", "real floating", "numeric", ("bool", "signed integer")):
-        expected = set(theirs.dtypes(kind=kind)) - set(LEFT_OUT)
-        assert set(info.dtypes(kind=kind)) == expected
-    defaults = info.default_dtypes()
-    assert vkml.tensor([1.0]).dtype == defaults["real floating"]
-    assert vkml.tensor([1]).dtype == defaults["integral"]
-    assert array_api.argmax(vkml.ones(3)).dtype == defaults["indexing"]
-
-
 def test_copies_and_devices(device):
     x = vkml.tensor([1.0, 2.0])
     assert array_api.asarray(x, copy=False) is x
@@ -594,71 +495,3 @@ def test_vkml_has_the_names_that_mean_the_same():
     shared = ("asarray", "finfo", "iinfo", "isdtype", "permute_dims", "unstack", "pi", "newaxis")
     for name in shared:
         assert getattr(vkml, name) is getattr(array_api, name)
-
-
-def test_array_api_compat():
-    compat = pytest.importorskip("array_api_compat", reason="array-api-compat is not installed")
-    x = vkml.ones(2, 3)
-    assert compat.is_array_api_obj(x)
-    assert compat.array_namespace(x, 1.0) is array_api
-    assert compat.device(x) == vkml.cpu
-    assert compat.size(x) == 6
-    assert compat.to_device(x, vkml.cpu).device == vkml.cpu
-
-
-SCIPY = """
-import numpy as np, vkml
-from scipy import cluster, integrate, ndimage, signal, spatial, special, stats
-
-values = np.random.default_rng(0).uniform(0.1, 1, (5, 4))
-CALLS = {
-    "logsumexp": lambda x: special.logsumexp(x, axis=1),
-    "softmax": lambda x: special.softmax(x, axis=1),
-    "log_softmax": lambda x: special.log_softmax(x, axis=1),
-    "expit": lambda x: special.expit(x),
-    "xlogy": lambda x: special.xlogy(x, x),
-    "ndtr": lambda x: special.ndtr(x),
-    **{
-        name: lambda x, f=getattr(special, name): f(x)
-        for name in ("j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e")
-    },
-    "gammainc": lambda x: special.gammainc(x, x),
-    "gammaincc": lambda x: special.gammaincc(x, x),
-    "entropy": lambda x: stats.entropy(x, axis=0),
-    "zscore": lambda x: stats.zscore(x, axis=0),
-    "gmean": lambda x: stats.gmean(x, axis=0),
-    "skew": lambda x: stats.skew(x, axis=0),
-    "kurtosis": lambda x: stats.kurtosis(x, axis=0),
-    "moment": lambda x: stats.moment(x, 2, axis=0),
-    "ttest_1samp": lambda x: stats.ttest_1samp(x, 0.5).statistic,
-    "pearsonr": lambda x: stats.pearsonr(x[:, 0], x[:, 1]).statistic,
-    "tmean": lambda x: stats.tmean(x, (0.2, 0.8)),
-    "whiten": lambda x: cluster.vq.whiten(x),
-    "linkage": lambda x: cluster.hierarchy.linkage(x),
-    "trapezoid": lambda x: integrate.trapezoid(x),
-    "detrend": lambda x: signal.detrend(x),
-    "gaussian_filter": lambda x: ndimage.gaussian_filter(x, 1.0),
-    "rotation": lambda x: spatial.transform.Rotation.from_quat(x).as_matrix(),
-}
-for name, call in CALLS.items():
-    actual = call(vkml.tensor(values, dtype=vkml.float64))
-    assert isinstance(actual, vkml.Tensor), name
-    np.testing.assert_allclose(actual.numpy(), call(values), rtol=1e-10, atol=1e-12, err_msg=name)
-print(len(CALLS))
-"""
-
-
-def test_scipy_takes_tensors():
-    scipy = pytest.importorskip("scipy", reason="SciPy is not installed")
-    if tuple(int(part) for part in scipy.__version__.split(".")[:2]) < (1, 17):
-        pytest.skip("this SciPy has fewer functions of the Array API")
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCIPY],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert result.returncode == 0, result.stderr
-    assert int(result.stdout) > 20

@@ -15,7 +15,10 @@ import vkml
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("file", ["test_elementwise.py", "test_operators.py", "test_cases.py"])
+@pytest.mark.parametrize(
+    "file",
+    ["test_elementwise.py", "test_operators.py", "test_cases.py", "test_cases_of_sizes.py"],
+)
 def test_on_the_reference(file: str) -> None:
     if os.environ.get("VKML_REFERENCE") == "1":
         pytest.skip("this is that process")
