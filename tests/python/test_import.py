@@ -1,5 +1,7 @@
 """`import vkml` is light: no NumPy, no Vulkan loader needed, under 0.1 s."""
 
+import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -27,6 +29,25 @@ def python(code, **environment):
 def test_import_brings_in_no_numpy():
     code = "import sys, vkml, vkml.nn, vkml.optim, vkml.data; print('numpy' in sys.modules)"
     assert python(code) == "False"
+
+
+def test_type_checkers_see_the_names_that_are_loaded_at_first_use():
+    tree = ast.parse(Path(vkml.__file__).read_text())
+    block = next(
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    imported = {
+        alias.asname: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    lazy = {name: f"vkml.{module}" for name, module in vkml._FROM_SUBMODULE.items()}
+    assert imported == lazy | dict.fromkeys(vkml._SUBMODULES, "vkml")
+    for name, module in lazy.items():
+        assert getattr(vkml, name) is getattr(importlib.import_module(module), name)
 
 
 def test_lists_and_arithmetic_need_no_numpy():

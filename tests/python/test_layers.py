@@ -7,19 +7,21 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# What each layer may include, beside itself. The order of the keys is the order of the layers.
-BELOW = {
-    "core": set(),
-    "graph": {"core"},
-    "ops": {"core", "graph"},
-    "autograd": {"core", "graph", "ops"},
-    "dispatch": {"core", "graph", "ops"},
-    "backend/reference": {"core", "graph", "ops", "dispatch"},
-    "backend/cpu": {"core", "graph", "ops", "dispatch"},
-    "backend/vulkan": {"core", "graph", "ops", "dispatch"},
-    "api": {"core", "graph", "ops", "autograd", "dispatch"},
-    "bindings": {"core", "api"},
-}
+
+def layers_below() -> dict[str, set[str]]:
+    """What each layer may include, beside itself: what its target links to publicly."""
+    text = (ROOT / "CMakeLists.txt").read_text()
+    below: dict[str, set[str]] = {}
+    for layer, dependencies in re.findall(r"^vkml_layer\((\S+) DEPENDS ([^)]*)\)", text, re.M):
+        linked = re.split(r"\b[A-Z]+_DEPENDS\b", dependencies)[0]
+        direct = {name for name in below if f"vkml_{name.replace('/', '_')}" in linked.split()}
+        below[layer] = direct.union(*(below[name] for name in direct))
+    # Python's module links to the whole, and sees no more of it than a user does.
+    return below | {"bindings": {"core", "api"}}
+
+
+# The order of the keys is the order of the layers.
+BELOW = layers_below()
 BACKENDS = [layer for layer in BELOW if layer.startswith("backend/")]
 # Nodes are opaque to the bindings. The elementwise table and the way to wait hold none.
 FREE_OF_NODES = {"ops/elementwise.def.h", "ops/elementwise_row.h", "dispatch/device_mutex.h"}
@@ -123,3 +125,6 @@ def test_core_knows_no_other_layer():
     """Guards the walk itself: a broken pattern would pass everything above."""
     walked = {path for file in sources("graph") for path, _ in included_layers(file, "graph")}
     assert "core/shape.h" in walked
+    assert BELOW["core"] == set()
+    assert BELOW["backend/cpu"] == {"core", "graph", "ops", "dispatch"}
+    assert BELOW["api"] == {"core", "graph", "ops", "autograd", "dispatch"}
