@@ -226,8 +226,10 @@ class Walk {
  private:
   static void name_property(nb::handle name, nb::handle value) {
     if (Py_TYPE(value.ptr()) != &PyProperty_Type) return;
-    for (const char* part : {"fget", "fset", "fdel"})
-      property_names[nb::object(value.attr(part)).ptr()] = text_of(name);
+    for (const char* part : {"fget", "fset", "fdel"}) {
+      const nb::object accessor = value.attr(part);
+      if (!accessor.is_none()) property_names[accessor.ptr()] = text_of(name);
+    }
   }
 
   void member(nb::handle value) const {

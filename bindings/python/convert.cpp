@@ -56,10 +56,6 @@ Extents integers_from(const char* op, nb::handle object) {
   return values;
 }
 
-}  // namespace
-
-namespace {
-
 /// What vkml.recording's numbers are known by: the index of their expression.
 constexpr const char* kExpressionIndex = "__vkml_expression__";
 

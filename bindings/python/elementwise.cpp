@@ -89,10 +89,6 @@ void def_row(nb::module_& m, nb::class_<Tensor>& tensor, const ElementwiseRow& r
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// One value for each place of equally many operands.
 template <typename Number>
 std::vector<Number> apply_formula(Number (*formula)(const Number*),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from vkml import _vkml
 from vkml._vkml import ArgumentError, DTypeError
+from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.thread_mode import ThreadMode
 
 if TYPE_CHECKING:
@@ -122,3 +123,6 @@ def _is_half(value: object) -> bool:
 
 def _precise(value: Any) -> Any:
     return value.to(_vkml.float32) if _is_half(value) else value
+
+
+_check_arguments(globals(), ("autocast", "get_autocast_dtype", "is_autocast_enabled"))

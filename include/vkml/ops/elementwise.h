@@ -69,7 +69,7 @@ Value operator-(const Value& a, double b);
 Value operator*(const Value& a, double b);
 /// Where divides_by_reciprocal(b), a product: of floats the same number for less.
 Value operator/(const Value& a, double b);
-/// Whether a power of two that every float dtype holds, and its reciprocal too.
+/// Whether it is a power of two which, like its reciprocal, every float dtype holds.
 bool divides_by_reciprocal(double number);
 Value operator+(double a, const Value& b);
 Value operator-(double a, const Value& b);
