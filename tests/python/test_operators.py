@@ -22,7 +22,7 @@ ELSEWHERE = {
     "test_jit_errors.py": {"is_recording"},
     "test_missing_devices.py": {"missing_devices"},
     "test_two_devices.py": {"realize_by_device"},
-    "test_array_api.py": {"promote_types", "result_type"},
+    "test_array_api_dtypes.py": {"promote_types", "result_type"},
     "test_keywords.py": {"allclose", "equal", "float_power", "mvlgamma", "polygamma", "rsub"},
     "test_context.py": {
         "from_numpy",
