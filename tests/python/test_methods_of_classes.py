@@ -23,6 +23,7 @@ LEFT_OUT = {
     "HookHandle",
     "LRScheduler",
     "Optimizer",
+    "detect_anomaly",
     "set_detect_anomaly",
 }
 
