@@ -80,7 +80,7 @@ def name_of(device: str) -> str:
     return processor() if device == "cpu" else names[vkml.device(device)]
 
 
-def report(runs: list[Run]) -> str:
+def report(runs: list[Run], note: str) -> str:
     """The table, with what it was measured on."""
     lines = [
         f"# Training to accuracy on {processor()}, {datetime.date.today()}",
@@ -91,6 +91,7 @@ def report(runs: list[Run]) -> str:
         "",
         f"vkML {vkml.__version__}, commit {commit()}, {os.cpu_count()} processors, "
         f"{platform.platform()}.",
+        *([note] if note else []),
         "",
         "| model | device | test accuracy | floor | time |",
         "|---|---|---|---|---|",
@@ -108,6 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", action="append", help=f"default: {', '.join(real)}")
     parser.add_argument("--model", action="append", choices=sorted(FLOORS), help="default: all")
+    parser.add_argument("--note", default="", help="a sentence for the report")
     parser.add_argument("--output", type=pathlib.Path, default=HERE / "results")
     options = parser.parse_args()
     runs = [
@@ -115,7 +117,7 @@ def main() -> None:
         for model in options.model or FLOORS
         for device in options.device or real
     ]
-    text = report(runs)
+    text = report(runs, options.note)
     print(text)
     name = re.sub(r"[^a-z0-9]+", "-", processor().lower()).strip("-")
     path = options.output / f"training-{name}-{datetime.date.today()}.md"
