@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 
 #include "graph_values.h"
 #include "vkml/core/error.h"
@@ -22,14 +23,16 @@ class FailingBackend final : public dispatch::Backend, public Allocator {
   bool fails_in_the_middle = false;
   int trims = 0;
   std::string unsupported;
+  std::optional<DType> without_arithmetic;
 
   dispatch::DeviceInfo info() const override { return {}; }
   Allocator& allocator() override { return *this; }
   Allocator& staging_allocator() override { return *this; }
   bool supports(const graph::Node& node, std::string& reason) const override {
     reason = "it was told so";
-    return node.op().name != unsupported;
+    return node.op().name != unsupported && has_arithmetic(node.dtype());
   }
+  bool has_arithmetic(DType dtype) const override { return dtype != without_arithmetic; }
   int max_operands() const override { return dispatch::kLeastOperands; }
   std::int64_t scratch_bytes(const dispatch::Kernel&) const override { return 0; }
   std::shared_ptr<dispatch::Executable> compile(dispatch::ExecutionGraph graph) override {
@@ -127,6 +130,21 @@ TEST(Errors, UnsupportedOperatorsNameTheRemedy) {
   failing_backend().unsupported.clear();
   realize(y);
   EXPECT_TRUE(y->is_computed());
+}
+
+TEST(Errors, ADtypeThatTheDeviceLacksIsAnsweredByAnother) {
+  FailingBackend& backend = failing_backend();
+  backend.without_arithmetic = DType::kF64;
+  const Value number = graph::scalar(1.0, DType::kF64, vulkan_device());
+  try {
+    realize(graph::copy(graph::broadcast_to(number, List{3})));
+    FAIL() << "no error";
+  } catch (const UnsupportedError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[full] is not available on vulkan:0: it was told so. Use float32, or make the "
+                 "tensors on the CPU: device=vkml.cpu");
+  }
+  backend.without_arithmetic.reset();
 }
 
 TEST(Errors, OutOfMemoryIsTriedOnceMoreAfterTrimming) {
