@@ -1,4 +1,4 @@
-"""How long the CPU backend's threads spin while they wait for each other.
+"""How long the threads of oneDNN spin while they wait for each other.
 
 libgomp's default is to spin for milliseconds. That is right on cores of one's own; but when another
 program wants a core, each of the many short regions of a step waits for a time slice of the

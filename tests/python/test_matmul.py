@@ -33,7 +33,11 @@ def relative_error(actual: object, expected: np.ndarray) -> float:
 
 @pytest.mark.parametrize("dtype", BOUNDS, ids=str)
 @pytest.mark.parametrize("transposed", ["neither", "left", "right", "both"])
-@pytest.mark.parametrize("size", [(256, 192, 320), (131, 133, 77), (40, 264, 1048)], ids=str)
+@pytest.mark.parametrize(
+    "size",
+    [(256, 192, 320), (131, 133, 77), (40, 264, 1048), (65, 512, 90), (129, 1024, 40)],
+    ids=str,
+)
 def test_layouts_and_edges(
     size: tuple[int, int, int], transposed: str, dtype: object, device: object
 ) -> None:

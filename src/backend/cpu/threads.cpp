@@ -5,29 +5,24 @@
 
 #include <atomic>
 #include <exception>
-
-#ifdef VKML_THREAD_SANITIZER
-#include <sanitizer/tsan_interface.h>
-#endif
+#include <mutex>
 
 namespace vkml::cpu {
 namespace {
 
 std::atomic<bool> g_forked{false};
+std::atomic<bool> g_has_workers{false};
 
 void after_fork_in_child() { g_forked.store(true, std::memory_order_relaxed); }
 
 [[maybe_unused]] const int kForkHandler = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 
-// ThreadSanitizer does not see how libgomp, which is not instrumented, hands work over: what was
-// written before release(point) is read after acquire(point).
-#ifdef VKML_THREAD_SANITIZER
-void release(char& point) { __tsan_release(&point); }
-void acquire(char& point) { __tsan_acquire(&point); }
-#else
-void release(char&) {}
-void acquire(char&) {}
-#endif
+// Made for as many threads as the first region wants; never destroyed, since its threads live as
+// long as the process.
+Workers& workers() {
+  static auto* const made = new Workers(omp_get_max_threads() - 1);
+  return *made;
+}
 
 }  // namespace
 
@@ -42,26 +37,36 @@ bool worth_threads(double nanoseconds) {
   return nanoseconds > kBreakEven && thread_count() > 1;
 }
 
+SingleThreaded::SingleThreaded() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+SingleThreaded::~SingleThreaded() { omp_set_num_threads(before_); }
+
+void rest_workers() {
+  if (g_has_workers.load(std::memory_order_relaxed)) workers().rest();
+}
+
 void run_parallel(int threads, ParallelBody body, void* context) {
-  std::exception_ptr failure;
-  char begun = 0, ended = 0;
-  release(begun);
-#pragma omp parallel num_threads(threads)
-  {
-    acquire(begun);
+  struct Guarded {
+    ParallelBody body;
+    void* context;
+    std::exception_ptr failure;
+    std::mutex mutex;
+  } guarded{body, context, nullptr, {}};
+  const ParallelBody run_share = [](void* opaque, int share, int shares) {
+    auto& state = *static_cast<Guarded*>(opaque);
     try {
-      // OpenMP may give fewer threads than asked for; each then takes several shares.
-      for (int share = omp_get_thread_num(); share < threads; share += omp_get_num_threads()) {
-        body(context, share, threads);
-      }
+      state.body(state.context, share, shares);
     } catch (...) {
-#pragma omp critical(vkml_parallel_failure)
-      if (!failure) failure = std::current_exception();
+      const std::lock_guard lock(state.mutex);
+      if (!state.failure) state.failure = std::current_exception();
     }
-    release(ended);
+  };
+  bool is_done = false;
+  if (!g_forked.load(std::memory_order_relaxed)) {
+    is_done = workers().run(threads, run_share, &guarded);
+    g_has_workers.store(true, std::memory_order_relaxed);
   }
-  acquire(ended);
-  if (failure) std::rethrow_exception(failure);
+  for (int share = 0; !is_done && share < threads; ++share) run_share(&guarded, share, threads);
+  if (guarded.failure) std::rethrow_exception(guarded.failure);
 }
 
 }  // namespace vkml::cpu

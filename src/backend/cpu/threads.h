@@ -1,4 +1,5 @@
-// Threads: one libgomp pool for our loops and for oneDNN's.
+// Threads: our own (workers.h) for our loops and for products that we share out ourselves,
+// libgomp's for what oneDNN shares out.
 //
 // A forked child would wait for threads that fork() did not copy, so it runs single-threaded. An
 // empty parallel region costs about 1.5 us: callers ask for one only for work worth several of it.
@@ -6,6 +7,8 @@
 
 #include <cstdint>
 #include <utility>
+
+#include "workers.h"
 
 namespace vkml::cpu {
 
@@ -27,8 +30,23 @@ constexpr Share share_of(std::int64_t count, int thread, int threads) {
   return {count * thread / threads, count * (thread + 1) / threads};
 }
 
-using ParallelBody = void (*)(void* context, int thread, int threads);
-/// Runs body(context, thread, threads) once on each of `threads` threads; rethrows an exception.
+/// Leaves the cores to the threads of a library that is about to be called.
+void rest_workers();
+
+/// Keeps libraries that are called on this thread from sharing work out while it lives.
+class SingleThreaded {
+ public:
+  SingleThreaded();
+  ~SingleThreaded();
+  SingleThreaded(const SingleThreaded&) = delete;
+  SingleThreaded& operator=(const SingleThreaded&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Runs body(context, share, shares) once for each share, on as many threads as there are; rethrows
+/// an exception.
 void run_parallel(int threads, ParallelBody body, void* context);
 
 /// Splits [0, count) into contiguous shares and calls body(begin, end) for each.

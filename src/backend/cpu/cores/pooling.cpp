@@ -1,6 +1,8 @@
 // One plane (image, channel) at a time: it is brought into its compute type where it is not there
-// already, and threads divide the planes. Gradients add in window order, so results do not depend
-// on threads. Bound: memory for small windows.
+// already, and threads divide the planes. Maxima are found for a whole row of windows at a time,
+// one tap after the other, which compilers turn into vectors; windows that padding cuts have loops
+// of their own. Gradients add in window order, so results do not depend on threads. Bound: memory
+// for small windows.
 #include "cores/pooling.h"
 
 #include <algorithm>
@@ -89,6 +91,62 @@ Best<T> best_of(const T* image, const Plane& in, const Window2d& w, std::int64_t
   return best;
 }
 
+// Output columns [begin, end) whose windows lie inside the axis whole.
+Taps whole_windows(const Window2d& w, const Plane& in, std::int64_t columns) {
+  const std::int64_t reach = (w.kernel_w - 1) * w.dilation_w;
+  const std::int64_t begin = (w.padding_w + w.stride_w - 1) / w.stride_w;
+  const std::int64_t last = in.width - 1 - reach + w.padding_w;
+  const std::int64_t end = last < 0 ? 0 : last / w.stride_w + 1;
+  return {std::min(begin, columns), std::clamp(end, std::min(begin, columns), columns)};
+}
+
+// `best` and `index` against the elements first, first + step and so on, whose number is `at` and
+// on. The stride is a constant where that is worth code of its own.
+template <std::int64_t kStep, bool kIndices, typename T>
+void take_best(const T* first, std::int64_t step, std::int32_t at, std::int64_t count, T* best,
+               std::int32_t* index) {
+  const std::int64_t stride = kStep > 0 ? kStep : step;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T value = first[i * stride];
+    // NaN wins and stays; the first of equals stays.
+    const bool wins = (value > best[i]) | ((value != value) & (best[i] == best[i]));
+    best[i] = wins ? value : best[i];
+    if constexpr (kIndices) {
+      index[i] = wins ? at + static_cast<std::int32_t>(i * stride) : index[i];
+    }
+  }
+}
+
+template <bool kIndices, typename T>
+void take_best(const T* first, std::int64_t step, std::int32_t at, std::int64_t count, T* best,
+               std::int32_t* index) {
+  if (step == 1) return take_best<1, kIndices>(first, step, at, count, best, index);
+  if (step == 2) return take_best<2, kIndices>(first, step, at, count, best, index);
+  take_best<0, kIndices>(first, step, at, count, best, index);
+}
+
+// A row of whole windows, whose inputs begin `left` elements into a row; no row of taps is cut.
+template <bool kIndices, typename T>
+void best_of_row(const T* image, const Plane& in, const Window2d& w, Taps rows, std::int64_t top,
+                 std::int64_t left, std::int64_t count, T* best, std::int32_t* index) {
+  bool is_first = true;
+  for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+    for (std::int64_t x = 0; x < w.kernel_w; ++x) {
+      const std::int64_t at = (top + y * w.dilation_h) * in.width + left + x * w.dilation_w;
+      if (is_first) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          best[i] = image[at + i * w.stride_w];
+          if constexpr (kIndices) index[i] = static_cast<std::int32_t>(at + i * w.stride_w);
+        }
+        is_first = false;
+        continue;
+      }
+      take_best<kIndices>(image + at, w.stride_w, static_cast<std::int32_t>(at), count, best,
+                          index);
+    }
+  }
+}
+
 // Elements that an average divides by.
 std::int64_t divisor(const Window2d& w, const Plane& in, std::int64_t oh, std::int64_t ow) {
   const std::int64_t top = oh * w.stride_h - w.padding_h;
@@ -173,17 +231,19 @@ class Pooling final : public CompiledKernel {
     const T* x = plane_of<T>(run, inputs_[0], plane, ScratchPurpose::kPlane);
     if (kind_ == CoreKind::kMaxPool2dIndices) {
       auto* target = reinterpret_cast<std::int32_t*>(result_.address(run)) + plane * size;
-      for_each_output(out, [&](std::int64_t oh, std::int64_t ow) {
-        *target++ = static_cast<std::int32_t>(best_of(x, in, window_, oh, ow).index);
-      });
+      auto* best = reinterpret_cast<T*>(thread_scratch(
+          ScratchPurpose::kPatches, static_cast<std::size_t>(out.width) * sizeof(T)));
+      for (std::int64_t oh = 0; oh < out.height; ++oh, target += out.width) {
+        best_row<true>(x, in, oh, out.width, best, target);
+      }
       return;
     }
     T* target = reinterpret_cast<T*>(result_.address(run)) + plane * size;
     switch (kind_) {
       case CoreKind::kMaxPool2d:
-        for_each_output(out, [&](std::int64_t oh, std::int64_t ow) {
-          *target++ = best_of(x, in, window_, oh, ow).value;
-        });
+        for (std::int64_t oh = 0; oh < out.height; ++oh, target += out.width) {
+          best_row<false, T>(x, in, oh, out.width, target, nullptr);
+        }
         return;
       case CoreKind::kMaxPool2dGradient: {
         const auto* index =
@@ -210,6 +270,27 @@ class Pooling final : public CompiledKernel {
       const T share = x[oh * in.width + ow] / static_cast<T>(divisor(window_, out, oh, ow));
       for_each_tap(window_, out, oh, ow, [&](std::int64_t at) { target[at] += share; });
     });
+  }
+
+  // The maxima of one row of windows, and where they are.
+  template <bool kIndices, typename T>
+  void best_row(const T* x, const Plane& in, std::int64_t oh, std::int64_t columns, T* best,
+                std::int32_t* index) const {
+    const std::int64_t top = oh * window_.stride_h - window_.padding_h;
+    const Taps rows = taps_inside(top, window_.kernel_h, window_.dilation_h, in.height);
+    Taps whole = whole_windows(window_, in, columns);
+    if (rows.begin == rows.end) whole = {};
+    for (std::int64_t ow = 0; ow < columns; ++ow) {
+      if (ow == whole.begin && whole.begin < whole.end) {
+        best_of_row<kIndices>(x, in, window_, rows, top, ow * window_.stride_w - window_.padding_w,
+                              whole.end - whole.begin, best + ow, kIndices ? index + ow : nullptr);
+        ow = whole.end - 1;
+        continue;
+      }
+      const Best<T> found = best_of(x, in, window_, oh, ow);
+      best[ow] = found.value;
+      if constexpr (kIndices) index[ow] = static_cast<std::int32_t>(found.index);
+    }
   }
 
   template <typename Body>

@@ -291,12 +291,13 @@ Primitive::~Primitive() {
   lib.call.primitive_destroy(primitive_);
 }
 
-void Primitive::run(std::span<std::byte* const> addresses) const {
+void Primitive::run(std::span<std::byte* const> addresses, Sharing sharing) const {
   const Library& lib = *library();
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     lib.call.memory_set_data_handle(arguments_[i].memory, addresses[i]);
   }
   limit_openmp_after_fork();
+  if (sharing == Sharing::kLibrary) rest_workers();
   require(lib.call.primitive_execute(primitive_, lib.stream, static_cast<int>(arguments_.size()),
                                      arguments_.data()),
           "running a primitive");

@@ -2,7 +2,7 @@
 //
 // Looked for at VKML_ONEDNN (`0`: not at all), beside the binary that holds vkML and in the lib
 // folders of its prefixes (so that a wheel finds the one that pip installed), where its headers
-// were found at build time, and then wherever the system looks. It shares our libgomp pool.
+// were found at build time, and then wherever the system looks. Its threads are libgomp's.
 #pragma once
 
 #include <string>
@@ -68,6 +68,9 @@ const_dnnl_memory_desc_t layout_of(const PrimitiveDesc& desc, dnnl_query_t argum
 /// Working memory, given as argument DNNL_ARG_SCRATCHPAD.
 std::int64_t scratch_bytes_of(const PrimitiveDesc& desc);
 
+/// Who shares the work of a primitive out to threads: the library, or who calls it on several.
+enum class Sharing : std::uint8_t { kLibrary, kCaller };
+
 /// A primitive with its arguments, whose addresses are given at each run.
 class Primitive {
  public:
@@ -81,7 +84,7 @@ class Primitive {
   Primitive& operator=(const Primitive&) = delete;
 
   /// `addresses` are parallel to the arguments. Not from two threads at once.
-  void run(std::span<std::byte* const> addresses) const;
+  void run(std::span<std::byte* const> addresses, Sharing sharing = Sharing::kLibrary) const;
 
  private:
   dnnl_primitive_t primitive_ = nullptr;
