@@ -323,7 +323,9 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
             base = base @ base
     if result is not None:
         return result
-    return vkml.eye(A.shape[-1], dtype=A.dtype, device=A.device).broadcast_to(A.shape)
+    identity = vkml.eye(A.shape[-1], dtype=A.dtype, device=A.device).broadcast_to(A.shape)
+    # A constant has the gradient 0: that of what it is chosen instead of.
+    return vkml.where(vkml.zeros(A.shape, dtype=vkml.bool, device=A.device), A, identity)
 
 
 def vector_norm(

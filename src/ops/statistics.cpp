@@ -39,7 +39,9 @@ Value norm(const Value& x, double order, Axes axes, bool keepdim) {
   if (std::isinf(order)) {
     result = order > 0 ? max(size, axes, keepdim) : min(size, axes, keepdim);
   } else if (order == 0) {
-    result = cast(count_nonzero(x, axes, keepdim), wide.dtype());
+    // Rounding has the gradient 0, which a count has too.
+    const Value one = weak_scalar(1.0, x.device());
+    result = sum(trunc(where(ne(wide, 0.0), one, wide)), axes, keepdim);
   } else if (order == 1) {
     result = sum(size, axes, keepdim);
   } else if (order == 2) {

@@ -294,3 +294,28 @@ def test_deviations_of_equal_elements_have_the_gradient_0(dtype, device):
     np.testing.assert_allclose(
         mixed.grad.to(vkml.float64).numpy(), [[0, 0], [-(0.5**0.5), 0.5**0.5]], rtol=1e-3
     )
+
+
+STEPS = {
+    "round": lambda x: x.round(),
+    "floor": lambda x: x.floor(),
+    "ceil": lambda x: x.ceil(),
+    "trunc": lambda x: x.trunc(),
+    "sign": lambda x: x.sign(),
+    "round decimals": lambda x: vkml.round(x, decimals=1),
+    "floor division": lambda x: vkml.div(x, 0.3, rounding_mode="floor"),
+    "truncated division": lambda x: vkml.div(2.0, x, rounding_mode="trunc"),
+    "zero norm": lambda x: x.norm(0),
+    "zeroth power": lambda x: vkml.linalg.matrix_power(x.reshape(2, 2), 0),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_have_a_gradient_of_zero(name: str, device: object) -> None:
+    x = leaf([0.25, -1.5, 2.75, float("inf")], device)
+    y = STEPS[name](x)
+    assert y.requires_grad
+    y.sum().backward(create_graph=True)
+    assert x.grad.tolist() == [0, 0, 0, 0]
+    with vkml.no_grad():
+        assert not STEPS[name](x).requires_grad

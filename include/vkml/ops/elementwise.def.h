@@ -55,7 +55,8 @@ VKML_BINARY(
     alias("true_divide"))
 VKML_BINARY(
     floor_divide, "a / b rounded toward minus infinity; integers: x // 0 = 0.", kSame,
-    [](auto a, auto b) { return floor_divide(a, b); }, NONE,
+    [](auto a, auto b) { return floor_divide(a, b); },
+    [](auto, auto, auto, auto g) { return std::pair(zeros_like(g), zeros_like(g)); },
     [](auto a, auto b) { return oracle::floor_divide(a, b); }, domain(-10, 10), 0.5)
 VKML_BINARY(
     remainder,
@@ -68,7 +69,8 @@ VKML_BINARY(
     [](auto a, auto b) { return oracle::remainder(a, b); }, domain(-10, 10), 1)
 VKML_BINARY(
     trunc_divide, "a / b rounded toward 0; integers: x / 0 = 0.", kSame,
-    [](auto a, auto b) { return trunc_divide(a, b); }, NONE,
+    [](auto a, auto b) { return trunc_divide(a, b); },
+    [](auto, auto, auto, auto g) { return std::pair(zeros_like(g), zeros_like(g)); },
     [](auto a, auto b) { return oracle::trunc_divide(a, b); }, domain(-10, 10), 0.5)
 VKML_BINARY(
     fmod,
@@ -138,8 +140,9 @@ VKML_UNARY(
     [](auto x, auto, auto g) { return g * sign(x); }, [](auto x) { return oracle::abs(x); },
     domain(-10, 10), 0, alias("absolute"))
 VKML_UNARY(
-    sign, "-1, 0 or 1; NaN stays.", kSame, [](auto x) { return sign(x); }, NONE,
-    [](auto x) { return oracle::sign(x); }, domain(-10, 10), 0, alias("sgn"))
+    sign, "-1, 0 or 1; NaN stays.", kSame, [](auto x) { return sign(x); },
+    [](auto, auto, auto g) { return zeros_like(g); }, [](auto x) { return oracle::sign(x); },
+    domain(-10, 10), 0, alias("sgn"))
 VKML_UNARY(
     reciprocal, "1 / x.", kFloat, [](auto x) { return 1.0 / x; },
     [](auto, auto y, auto g) { return unless_zero(g, -g * y * y); }, [](double x) { return 1 / x; },
@@ -240,18 +243,21 @@ VKML_QUATERNARY(
 
 // Rounding
 VKML_UNARY(
-    floor, "The largest integer not above x.", kSame, [](auto x) { return floor(x); }, NONE,
-    [](auto x) { return oracle::floor(x); }, domain(-10, 10), 0)
+    floor, "The largest integer not above x.", kSame, [](auto x) { return floor(x); },
+    [](auto, auto, auto g) { return zeros_like(g); }, [](auto x) { return oracle::floor(x); },
+    domain(-10, 10), 0)
 VKML_UNARY(
-    ceil, "The smallest integer not below x.", kSame, [](auto x) { return ceil(x); }, NONE,
-    [](auto x) { return oracle::ceil(x); }, domain(-10, 10), 0)
+    ceil, "The smallest integer not below x.", kSame, [](auto x) { return ceil(x); },
+    [](auto, auto, auto g) { return zeros_like(g); }, [](auto x) { return oracle::ceil(x); },
+    domain(-10, 10), 0)
 VKML_UNARY(
-    trunc, "x without its fraction.", kSame, [](auto x) { return trunc(x); }, NONE,
-    [](auto x) { return oracle::trunc(x); }, domain(-10, 10), 0, alias("fix"))
+    trunc, "x without its fraction.", kSame, [](auto x) { return trunc(x); },
+    [](auto, auto, auto g) { return zeros_like(g); }, [](auto x) { return oracle::trunc(x); },
+    domain(-10, 10), 0, alias("fix"))
 VKML_UNARY(
     round, "The nearest integer; halves go to the even one.", kSame,
-    [](auto x) { return round_even(x); }, NONE, [](auto x) { return oracle::round(x); },
-    domain(-10, 10), 0)
+    [](auto x) { return round_even(x); }, [](auto, auto, auto g) { return zeros_like(g); },
+    [](auto x) { return oracle::round(x); }, domain(-10, 10), 0)
 VKML_UNARY(
     frac, "x - trunc(x), with the sign of x.", kSame, [](auto x) { return x - trunc(x); },
     [](auto, auto, auto g) { return g; }, [](auto x) { return oracle::sub(x, oracle::trunc(x)); },
