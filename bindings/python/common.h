@@ -36,6 +36,7 @@ void bind_products(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_arrangement(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_ordering(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_selection(nb::module_& m, nb::class_<Tensor>& tensor);
+void bind_random_stream(nb::module_& m);
 void bind_random(nb::module_& m, nb::class_<Tensor>& tensor);
 void bind_jit(nb::module_& m);
 void bind_linalg(nb::module_& m);

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "common.h"
+#include "draws.h"
 
 namespace vkml::python {
 namespace {
@@ -29,6 +29,21 @@ void def_filled(nb::module_& m, const char* name, Filled make, const char* docum
       },
       nb::arg("size"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("requires_grad") = false, documentation);
+}
+
+/// The same, of random numbers.
+void def_drawn(nb::module_& m, const char* name, Filled draw, const char* documentation) {
+  m.def(
+      name,
+      [draw, name](const nb::args& size, const Generator& generator, nb::handle dtype,
+                   nb::handle device, bool requires_grad) {
+        const DrawsOf scope(generator);
+        return with_flag(
+            draw(extents_from(name, size), dtype_or(dtype, kDefaultFloat), device_from(device)),
+            requires_grad);
+      },
+      nb::arg("size"), nb::kw_only(), generator_argument(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("requires_grad") = false, documentation);
 }
 
 void def_like(nb::module_& m, const char* name, Filled make, const char* documentation) {
@@ -74,8 +89,8 @@ void bind_creation(nb::module_& m) {
   def_filled(m, "zeros", &zeros, "Every element 0.");
   def_filled(m, "ones", &ones, "Every element 1.");
   def_filled(m, "empty", &empty, "Every element 0: vkML has no uninitialised tensors.");
-  def_filled(m, "rand", &rand, "Uniform in [0, 1).");
-  def_filled(m, "randn", &randn, "Standard normal.");
+  def_drawn(m, "rand", &rand, "Uniform in [0, 1).");
+  def_drawn(m, "randn", &randn, "Standard normal.");
   def_like(m, "zeros_like", &zeros, "Zeros in the shape of another tensor.");
   def_like(m, "ones_like", &ones, "Ones in the shape of another tensor.");
   def_like(m, "empty_like", &zeros, "Zeros in the shape of another tensor.");
@@ -122,7 +137,9 @@ void bind_creation(nb::module_& m) {
       "them.");
   m.def(
       "randint",
-      [](std::int64_t low, nb::handle high, nb::handle size, nb::handle dtype, nb::handle device) {
+      [](std::int64_t low, nb::handle high, nb::handle size, const Generator& generator,
+         nb::handle dtype, nb::handle device) {
+        const DrawsOf scope(generator);
         const bool one_bound = nb::isinstance<nb::sequence>(high) && size.is_none();
         const Extents extents = extents_from("randint", one_bound ? high : size);
         const std::int64_t until = one_bound ? low : nb::cast<std::int64_t>(high);
@@ -130,7 +147,7 @@ void bind_creation(nb::module_& m) {
                        device_from(device));
       },
       nb::arg("low"), nb::arg("high"), nb::arg("size") = nb::none(), nb::kw_only(),
-      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), "Integers in [low, high).");
+      generator_argument(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), "Integers in [low, high).");
 }
 
 }  // namespace vkml::python

@@ -16,6 +16,7 @@ NB_MODULE(_vkml, m) {
   bind_errors(m);
   bind_types(m);
   bind_context(m);
+  bind_random_stream(m);
   bind_tensor(m);
   bind_creation(m);
   bind_networks(m);

@@ -156,6 +156,8 @@ void bind_networks(nb::module_& m) {
       },
       nb::arg("input"), nb::arg("dim"), nb::arg("eps") = 1e-5,
       "(x - mean) / sqrt(variance + eps) over axes, with the biased variance.");
+  m.def("_checked_probability", &checked_probability, nb::arg("input"),
+        "The input of binary_cross_entropy, which raises where it is no probability.");
   m.def(
       "cross_entropy",
       [](const Tensor& input, const Tensor& target, const std::string& reduction,

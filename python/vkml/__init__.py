@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from vkml.array_api import unique_values as unique_values
     from vkml.array_api import unstack as unstack
     from vkml.func import vmap as vmap
+    from vkml.generator import Generator as Generator
     from vkml.linalg import cholesky_inverse as cholesky_inverse
     from vkml.linalg import cholesky_solve as cholesky_solve
     from vkml.linalg import multi_dot as multi_dot
@@ -145,6 +146,7 @@ _FROM_SUBMODULE = {
         [f"{kind}_window" for kind in ("bartlett", "blackman", "hamming", "hann", "kaiser")],
         "windows",
     ),
+    "Generator": "generator",
     "jit": "recording",
     "load": "serialization",
     "save": "serialization",

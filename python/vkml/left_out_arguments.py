@@ -1,7 +1,7 @@
 """Arguments of PyTorch that vkML's function of that name does not have, and why: the one list.
 
 Names of functions are in `vkml.left_out`. A key is `place.function.argument`, and may stand for
-many: `*.generator`. `tests/python/test_pytorch_arguments.py` compares the list with PyTorch.
+many: `*.out`. `tests/python/test_pytorch_arguments.py` compares the list with PyTorch.
 """
 
 from __future__ import annotations
@@ -18,11 +18,6 @@ ARGUMENTS: dict[str, str] = {
     **_because(
         "results are new tensors; x.copy_(f(...)) writes one where it is wanted, without a copy",
         "*.out",
-    ),
-    **_because(
-        "random numbers come from one stream that manual_seed sets, so that replays and "
-        "checkpoints repeat them",
-        "*.generator",
     ),
     **_because("PyTorch has deprecated it: reduction says it", "*.size_average", "*.reduce"),
     **_because("layouts are the plan's own choice", "*.layout", "*.memory_format"),

@@ -2,7 +2,7 @@
 
 Importing this module gives them to `Tensor`; the stub of the native module takes their signatures
 from here (`bindings/python/finish_stub.py`), so annotations name nothing but built-in types,
-`Tensor` and `typing`.
+`Tensor`, `_RandomStream` and `typing`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing
 
 import vkml
-from vkml._vkml import Tensor
+from vkml._vkml import Tensor, _RandomStream
 from vkml.argument_errors import checked
 
 
@@ -317,13 +317,19 @@ class TensorMethods(Tensor):
         """See `vkml.histogram`."""
         return vkml.histogram(self, bins, range=range, weight=weight, density=density)
 
-    def multinomial(self, num_samples: int, replacement: bool = False) -> Tensor:
+    def multinomial(
+        self,
+        num_samples: int,
+        replacement: bool = False,
+        *,
+        generator: _RandomStream | None = None,
+    ) -> Tensor:
         """See `vkml.multinomial`."""
-        return vkml.multinomial(self, num_samples, replacement)
+        return vkml.multinomial(self, num_samples, replacement, generator=generator)
 
-    def bernoulli(self) -> Tensor:
+    def bernoulli(self, *, generator: _RandomStream | None = None) -> Tensor:
         """See `vkml.bernoulli`."""
-        return vkml.bernoulli(self)
+        return vkml.bernoulli(self, generator=generator)
 
     # Small matrices; see `vkml.linalg`.
 
@@ -440,7 +446,9 @@ class TensorMethods(Tensor):
 
     # In place: random numbers.
 
-    def random_(self, low: int = 0, high: int | None = None) -> Tensor:
+    def random_(
+        self, low: int = 0, high: int | None = None, *, generator: _RandomStream | None = None
+    ) -> Tensor:
         """In place: integers from `low` to below `high`, or from 0 to below `low` alone.
 
         Without either, up to what the dtype holds exactly: 2^24 for float32, at most 2^31 - 1.
@@ -450,28 +458,34 @@ class TensorMethods(Tensor):
             high = {**limits, vkml.float32: 2**24}.get(self.dtype, 2**31 - 1)
         elif high is None:
             low, high = 0, low
-        return self.copy_(vkml.randint(low, high, tuple(self.shape), device=self.device))
+        drawn = vkml.randint(low, high, tuple(self.shape), generator=generator, device=self.device)
+        return self.copy_(drawn)
 
-    def cauchy_(self, median: float = 0.0, sigma: float = 1.0) -> Tensor:
+    def cauchy_(
+        self, median: float = 0.0, sigma: float = 1.0, *, generator: _RandomStream | None = None
+    ) -> Tensor:
         """In place: draws from the Cauchy distribution."""
         if not sigma > 0:
             raise vkml.ArgumentError(f"[cauchy_] sigma is {sigma}. Pass a positive number.")
-        angle = (_uniform(self) - 0.5) * vkml.pi
+        angle = (_uniform(self, generator) - 0.5) * vkml.pi
         return self.copy_(median + sigma * vkml.tan(angle))
 
-    def geometric_(self, p: float) -> Tensor:
+    def geometric_(self, p: float, *, generator: _RandomStream | None = None) -> Tensor:
         """In place: how many trials of success `p` it takes to succeed, 1 at least."""
         if not 0 < p < 1:
             raise vkml.ArgumentError(f"[geometric_] p is {p}. Pass a probability in (0, 1).")
         # 1 - u is never 0.
-        trials = vkml.ceil(vkml.log(1 - _uniform(self)) / vkml.log1p(vkml.tensor(-p)).item())
+        share = vkml.log(1 - _uniform(self, generator))
+        trials = vkml.ceil(share / vkml.log1p(vkml.tensor(-p)).item())
         return self.copy_(vkml.clamp(trials, min=1.0))
 
-    def log_normal_(self, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    def log_normal_(
+        self, mean: float = 1.0, std: float = 2.0, *, generator: _RandomStream | None = None
+    ) -> Tensor:
         """In place: exponentials of draws from the normal distribution."""
         if not std > 0:
             raise vkml.ArgumentError(f"[log_normal_] std is {std}. Pass a positive number.")
-        drawn = vkml.randn(tuple(self.shape), device=self.device)
+        drawn = vkml.randn(tuple(self.shape), generator=generator, device=self.device)
         return self.copy_(vkml.exp(drawn * std + mean))
 
 
@@ -480,9 +494,9 @@ def _sizes(*size: typing.Any) -> tuple[int, ...]:
     return tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
 
 
-def _uniform(like: Tensor) -> Tensor:
+def _uniform(like: Tensor, generator: _RandomStream | None) -> Tensor:
     """Uniform numbers in [0, 1) of a tensor's shape, in float32."""
-    return vkml.rand(tuple(like.shape), device=like.device)
+    return vkml.rand(tuple(like.shape), generator=generator, device=like.device)
 
 
 for _name, _method in vars(TensorMethods).items():

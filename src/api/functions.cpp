@@ -387,6 +387,10 @@ Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weig
   return record(y);
 }
 
+Tensor checked_probability(const Tensor& x) {
+  return record(graph::checked_probability(x.value()));
+}
+
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction,
                      std::int64_t ignore_index, double label_smoothing) {
   if (!(label_smoothing >= 0 && label_smoothing <= 1)) {

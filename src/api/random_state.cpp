@@ -15,13 +15,12 @@
 namespace vkml {
 namespace {
 
-struct Stream {
+struct SharedStream {
   std::mutex mutex;
-  std::uint64_t seed = 0x853c49e6748fea9b;
-  std::uint64_t draws = 0;
+  RandomStream stream{.seed = 0x853c49e6748fea9b};
 };
-Stream& stream() {
-  static Stream instance;
+SharedStream& shared() {
+  static SharedStream instance;
   return instance;
 }
 
@@ -32,51 +31,69 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-graph::RandomKey key_of(std::uint64_t seed, std::uint64_t draw) {
+graph::RandomKey key_of(const RandomStream& stream, std::uint64_t draw) {
   const std::uint64_t word =
-      mix(mix(seed + 0x9e3779b97f4a7c15u) + (draw + 1) * 0x9e3779b97f4a7c15u);
+      mix(mix(stream.seed + 0x9e3779b97f4a7c15u) + (draw + 1) * 0x9e3779b97f4a7c15u);
   return {{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)}, draw};
 }
 
+/// What a thread draws from instead of the shared stream.
 struct Drawing {
-  enum class Kind { kNote, kRepeat, kPrivate };
+  enum class Kind { kNote, kRepeat, kPrivate, kStream };
   Kind kind = Kind::kNote;
-  std::shared_ptr<DrawTape> tape;  // null of private draws
+  std::shared_ptr<DrawTape> tape = {};        // of kNote and kRepeat
+  std::shared_ptr<RandomStream> stream = {};  // of kStream
   std::size_t next = 0;
 };
 /// The innermost one last.
 thread_local std::vector<Drawing> drawing;
 
-graph::RandomKey draw_from_stream() {
-  Stream& s = stream();
+graph::RandomKey draw_from_shared_stream() {
+  SharedStream& s = shared();
   const std::scoped_lock lock(s.mutex);
-  return key_of(s.seed, s.draws++);
+  return key_of(s.stream, s.stream.draws++);
 }
 
-/// From the innermost of the first `depth`: a tape that notes asks the next one out.
-graph::RandomKey draw(std::size_t depth) {
-  if (depth == 0) return draw_from_stream();
+DrawTape::Draw noted(const graph::RandomKey& key) {
+  return {std::uint64_t{key.words[1]} << 32 | key.words[0], key.draw};
+}
+graph::RandomKey key_of(const DrawTape::Draw& draw) {
+  return {{static_cast<std::uint32_t>(draw.key), static_cast<std::uint32_t>(draw.key >> 32)},
+          draw.number};
+}
+
+/// From the innermost of the first `depth`: a tape that notes asks the next one out. The innermost
+/// stream among them, or the shared one, gives what no tape repeats.
+graph::RandomKey draw(std::size_t depth, RandomStream* stream) {
+  if (depth == 0) return stream ? key_of(*stream, stream->draws++) : draw_from_shared_stream();
   Drawing& innermost = drawing[depth - 1];
-  if (innermost.kind == Drawing::Kind::kPrivate) return random_key(innermost.next++);
-  if (innermost.kind == Drawing::Kind::kNote) {
-    const graph::RandomKey key = draw(depth - 1);
-    innermost.tape->draws.push_back(key.draw);
-    return key;
+  switch (innermost.kind) {
+    case Drawing::Kind::kPrivate:
+      return random_key(innermost.next++);
+    case Drawing::Kind::kStream:
+      return draw(depth - 1, stream ? stream : innermost.stream.get());
+    case Drawing::Kind::kNote: {
+      const graph::RandomKey key = draw(depth - 1, stream);
+      innermost.tape->draws.push_back(noted(key));
+      return key;
+    }
+    case Drawing::Kind::kRepeat:
+      break;
   }
   if (innermost.next == innermost.tape->draws.size()) {
     throw AutogradError(
         "[checkpoint] the function drew more random numbers when it was called again. It must do "
         "the same each time");
   }
-  return random_key(innermost.tape->draws[innermost.next++]);
+  return key_of(innermost.tape->draws[innermost.next++]);
 }
 
 }  // namespace
 
 graph::RandomKey random_key(std::uint64_t draw) {
-  Stream& s = stream();
+  SharedStream& s = shared();
   const std::scoped_lock lock(s.mutex);
-  return key_of(s.seed, draw);
+  return key_of(s.stream, draw);
 }
 
 void check_draw(const char* op, std::span<const std::int64_t> extents, DType dtype) {
@@ -86,15 +103,24 @@ void check_draw(const char* op, std::span<const std::int64_t> extents, DType dty
                                name_of(dtype), op, name_of(dtype)));
 }
 
-graph::RandomKey next_random_key() { return draw(drawing.size()); }
+graph::RandomKey next_random_key() { return draw(drawing.size(), nullptr); }
 
+void begin_draws(std::shared_ptr<RandomStream> stream) {
+  if (RecordingMark::current() != 0) {
+    throw ArgumentError(
+        "[Generator] a function that is recorded draws new numbers at each call, from vkML's own "
+        "stream. Leave generator out, or draw outside and pass the result");
+  }
+  drawing.push_back({.kind = Drawing::Kind::kStream, .stream = std::move(stream)});
+}
 void begin_draws(std::shared_ptr<DrawTape> tape, bool replay) {
-  drawing.push_back({replay ? Drawing::Kind::kRepeat : Drawing::Kind::kNote, std::move(tape), 0});
+  const auto kind = replay ? Drawing::Kind::kRepeat : Drawing::Kind::kNote;
+  drawing.push_back({.kind = kind, .tape = std::move(tape)});
 }
 void end_draws() { drawing.pop_back(); }
 
 PrivateDraws::PrivateDraws() : depth_(drawing.size()) {
-  drawing.push_back({Drawing::Kind::kPrivate, nullptr, 0});
+  drawing.push_back({.kind = Drawing::Kind::kPrivate});
 }
 PrivateDraws::~PrivateDraws() { drawing.resize(depth_); }
 std::uint64_t PrivateDraws::count() const { return drawing[depth_].next; }
@@ -104,16 +130,15 @@ void manual_seed(std::uint64_t seed) {
     throw ArgumentError(
         "[manual_seed] a function that is recorded cannot seed the stream. Seed it outside");
   }
-  Stream& s = stream();
+  SharedStream& s = shared();
   const std::scoped_lock lock(s.mutex);
-  s.seed = seed;
-  s.draws = 0;
+  s.stream = {.seed = seed};
 }
 
 std::uint64_t initial_seed() {
-  Stream& s = stream();
+  SharedStream& s = shared();
   const std::scoped_lock lock(s.mutex);
-  return s.seed;
+  return s.stream.seed;
 }
 
 }  // namespace vkml

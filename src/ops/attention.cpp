@@ -404,9 +404,6 @@ Value scaled_dot_product_attention(const Value& query, const Value& key, const V
   check_same_device(kName, std::array<Value, 3>{query, key, value});
   if (mask) check_same_device(kName, query, mask);
   check_operands(given, options);
-  if (options.is_causal && mask) {
-    throw ArgumentError(fmt::format("[{}] Pass is_causal or attn_mask, not both", kName));
-  }
   const auto operands = {&given.query, &given.key, &given.value};
   for (Value* operand : operands) *operand = as_product_operand(*operand);
   const DType dtype = promote(promote(given.query.dtype(), given.key.dtype()), given.value.dtype());

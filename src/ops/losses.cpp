@@ -5,6 +5,7 @@
 
 #include "record.h"
 #include "vkml/ops/functions.h"
+#include "vkml/ops/value_check.h"
 
 namespace vkml::graph {
 namespace {
@@ -95,6 +96,19 @@ Value cross_entropy_rows(const Value& logits, const Value& target, std::int64_t 
   const std::array<Value, 2> inputs{logits, checked};
   return with_gradient(kCrossEntropyOp, loss, inputs,
                        {ignore_index, std::bit_cast<std::int64_t>(label_smoothing)});
+}
+
+Value checked_probability(const Value& x) {
+  static constexpr OpInfo kCheck =
+      ops::value_check("binary_cross_entropy", ops::ValueCheck::kProbability);
+  if (!is_floating(x.dtype())) {
+    throw DTypeError(fmt::format(
+        "[binary_cross_entropy] probabilities are {}, not floats. Use x.to(vkml.float32)",
+        name_of(x.dtype())));
+  }
+  // 0, or an error; the gradient goes to x past it.
+  const Value checked = check_values(kCheck, cast(detach(x), DType::kF32)) * 0.0;
+  return x + cast(checked, x.dtype());
 }
 
 }  // namespace vkml::graph

@@ -86,6 +86,7 @@ def _cases() -> list[Case]:
         _case([query, key[:, :2], value[:, :2]], "shared heads", scale=0.7),
         _case([query, key[:, :1], value[:, :1], visible], "mask over shared heads"),
         _case([*operands((2,), 5, 6, 4, 4), visible], "mask"),
+        _case([*operands((2,), 5, 6, 4, 4), visible], "mask, causal", causal=True),
         _with_constant_mask(),
     ]
 

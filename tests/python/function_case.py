@@ -38,7 +38,6 @@ class FunctionCase:
         double_units: The same for float64, where PyTorch's own formula is that far off.
         no_gradient: Why there is no gradient, or none but 0.
         no_second: Why there is no second derivative at these operands.
-        fails: A defect that makes this case fail; the tests say when it no longer does.
         dtypes: What the floating operands may be.
         on_cpu_alone: Whether other devices refuse.
         label: Tells the cases of one function apart.
@@ -55,7 +54,6 @@ class FunctionCase:
     double_units: float | None = None
     no_gradient: str = ""
     no_second: str = ""
-    fails: str = ""
     dtypes: tuple[str, ...] = FLOATS
     on_cpu_alone: bool = False
     label: str = ""

@@ -312,8 +312,6 @@ def test_errors(device: object) -> None:
     q = vkml.zeros(2, 3, 4, device=device)
     with pytest.raises(vkml.ShapeError, match=r"differ: query \(2, 3, 4\)"):
         functional.scaled_dot_product_attention(q, q[..., :2], q)
-    with pytest.raises(vkml.ArgumentError, match="is_causal or attn_mask"):
-        functional.scaled_dot_product_attention(q, q, q, q, is_causal=True)
     with pytest.raises(vkml.DTypeError, match="takes floats, not int32"):
         functional.scaled_dot_product_attention(q.to(vkml.int32), q, q)
     with pytest.raises(vkml.DTypeError, match="a mask is bool"):

@@ -11,13 +11,26 @@
 
 namespace vkml {
 
+/// A stream of its own: its draws depend on its seed and on how many it has given, only.
+struct RandomStream {
+  std::uint64_t seed = 0;
+  std::uint64_t draws = 0;
+};
+/// From now on the draws that this thread records are those of `stream`, and manual_seed()'s stream
+/// stays where it is. ArgumentError in a function that is recorded, which draws anew each time.
+void begin_draws(std::shared_ptr<RandomStream> stream);
+
 /// The random draws of one call of a function, to be made again by another call of it.
 struct DrawTape {
-  std::vector<std::uint64_t> draws;  // their numbers in the stream
+  struct Draw {
+    std::uint64_t key, number;
+  };
+  std::vector<Draw> draws;
 };
 /// From now on the draws that this thread records are noted on the tape, or, with `replay`, are
 /// those of the tape from its start: AutogradError when there are not enough. Calls nest.
 void begin_draws(std::shared_ptr<DrawTape> tape, bool replay);
+/// Ends what the last begin_draws() began.
 void end_draws();
 
 }  // namespace vkml

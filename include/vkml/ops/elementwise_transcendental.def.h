@@ -68,7 +68,7 @@ VKML_BINARY(
     [](auto a, auto b, auto, auto g) {
       auto undefined = logical_and(eq(a, 0.0), b <= 0.0);
       return std::pair(where_else_zero(logical_not(undefined), unless_zero(g, g * log(b))),
-                       unless_zero(g, where_else_zero(ne(a, 0.0), g * a / b)));
+                       unless_zero(a, unless_zero(g, g * a / b)));
     },
     [](double a, double b) { return a == 0 && b == b ? 0 : a * std::log(b); }, domain(0.001, 10), 4)
 VKML_BINARY(
@@ -77,7 +77,7 @@ VKML_BINARY(
     [](auto a, auto b, auto, auto g) {
       auto undefined = logical_and(eq(a, 0.0), b <= -1.0);
       return std::pair(where_else_zero(logical_not(undefined), unless_zero(g, g * log1p(b))),
-                       unless_zero(g, where_else_zero(ne(a, 0.0), g * a / (b + 1.0))));
+                       unless_zero(a, unless_zero(g, g * a / (b + 1.0))));
     },
     [](double a, double b) { return a == 0 && b == b ? 0 : a * std::log1p(b); }, domain(-0.9, 10),
     5)

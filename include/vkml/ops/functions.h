@@ -231,5 +231,7 @@ Value variance(const Value& x, Axes axes, bool keepdim, double correction);
 /// target is ignore_index give 0; a target outside the classes raises IndexError when observed.
 Value cross_entropy_rows(const Value& logits, const Value& target, std::int64_t ignore_index,
                          double label_smoothing);
+/// x for binary_cross_entropy: an element outside [0, 1], or NaN, raises when a result is observed.
+Value checked_probability(const Value& x);
 
 }  // namespace vkml::graph

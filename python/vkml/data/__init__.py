@@ -14,7 +14,6 @@ from vkml.data.dataset import (
     random_split,
 )
 from vkml.data.fashion_mnist import load_fashion_mnist
-from vkml.data.generator import Generator
 from vkml.data.idx import read_idx
 from vkml.data.loader import DataLoader
 from vkml.data.sampler import (
@@ -27,6 +26,7 @@ from vkml.data.sampler import (
     WeightedRandomSampler,
 )
 from vkml.data.workers import WorkerInfo, get_worker_info
+from vkml.generator import Generator
 
 __all__ = [
     "BatchSampler",

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import vkml
 from vkml import Tensor
-from vkml.data.generator import Generator
+from vkml.generator import Generator
 
 Item = TypeVar("Item", covariant=True)
 

@@ -21,8 +21,8 @@ from vkml.data.dataset import (
     check_has_items,
     item_of,
 )
-from vkml.data.generator import Generator
 from vkml.data.sampler import BatchSampler
+from vkml.generator import Generator
 from vkml.trees import flatten, unflatten
 
 if TYPE_CHECKING:

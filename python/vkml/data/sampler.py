@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING
 
 import vkml
-from vkml.data.generator import Generator
+from vkml.generator import Generator
 
 if TYPE_CHECKING:
     import numpy as np

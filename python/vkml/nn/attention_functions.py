@@ -57,17 +57,14 @@ def scaled_dot_product_attention(
         attn_mask: Whether a query attends to a key (bool), or what is added to their score;
             broadcast to (..., queries, keys). A query that attends to nothing gives 0.
         dropout_p: Probability with which weights are zeroed.
-        is_causal: Whether query i attends to keys 0 to i alone; not together with a mask.
+        is_causal: Whether query i attends to keys 0 to i alone, and of these to what the mask lets
+            it.
         scale: Factor on the scores; 1 / sqrt(width) if None.
         enable_gqa: Whether several heads of the query may share one of key and value.
     """
     if dropout_p == 0.0:
         return _vkml._scaled_dot_product_attention(
             query, key, value, attn_mask, is_causal, scale, enable_gqa
-        )
-    if is_causal and attn_mask is not None:
-        raise vkml.ArgumentError(
-            "[scaled_dot_product_attention] Pass is_causal or attn_mask, not both."
         )
     weights = attention_weights(query, key, attn_mask, is_causal, scale, enable_gqa)
     if enable_gqa and query.ndim > 2:

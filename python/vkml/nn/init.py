@@ -1,16 +1,21 @@
 """Filling tensors with initial values, by PyTorch's names and distributions.
 
 Each function assigns to the tensor it is given, under `no_grad`, and returns it. Draws come from
-the device's counter-based stream: `vkml.manual_seed` makes them repeatable, on every device alike.
+the device's counter-based stream: `vkml.manual_seed` makes them repeatable, on every device alike;
+or from the `generator`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import vkml
 from vkml import Tensor, no_grad
 from vkml.argument_errors import check_arguments as _check_arguments
+
+if TYPE_CHECKING:
+    from vkml import Generator
 
 
 def _assign(tensor: Tensor, value: Tensor) -> Tensor:
@@ -19,15 +24,19 @@ def _assign(tensor: Tensor, value: Tensor) -> Tensor:
     return tensor
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Fills with draws from the uniform distribution on [a, b)."""
-    draw = vkml.rand(tensor.shape, device=tensor.device)
+    draw = vkml.rand(tensor.shape, generator=generator, device=tensor.device)
     return _assign(tensor, draw * (b - a) + a)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Fills with draws from the normal distribution."""
-    draw = vkml.randn(tensor.shape, device=tensor.device)
+    draw = vkml.randn(tensor.shape, generator=generator, device=tensor.device)
     return _assign(tensor, draw * std + mean)
 
 
@@ -105,20 +114,26 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, operato
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Uniform, with the deviation of Glorot and Bengio (2010): gain * sqrt(2 / (in + out))."""
     std = gain * math.sqrt(2.0 / sum(_fans(tensor, "xavier_uniform_")))
-    return uniform_(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std)
+    return uniform_(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal, with the deviation of Glorot and Bengio (2010): gain * sqrt(2 / (in + out))."""
     std = gain * math.sqrt(2.0 / sum(_fans(tensor, "xavier_normal_")))
-    return normal_(tensor, 0.0, std)
+    return normal_(tensor, 0.0, std, generator)
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Uniform, with the deviation of He et al. (2015): gain / sqrt(fan).
 
@@ -127,27 +142,40 @@ def kaiming_uniform_(
         a: The negative slope of a leaky ReLU that follows.
         mode: `fan_in` keeps the variance in the forward pass, `fan_out` in the backward pass.
         nonlinearity: What follows: `relu` or `leaky_relu`.
+        generator: What draws; vkML's own stream if None.
     """
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_uniform_")
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Normal, with the deviation of He et al. (2015); arguments as `kaiming_uniform_`."""
-    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_normal_"))
+    deviation = _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_normal_")
+    return normal_(tensor, 0.0, deviation, generator)
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fills with draws from the normal distribution, conditioned on [a, b]."""
-    draw = vkml.truncated_normal(tensor.shape, mean, std, a, b, device=tensor.device)
+    draw = vkml.truncated_normal(
+        tensor.shape, mean, std, a, b, generator=generator, device=tensor.device
+    )
     return _assign(tensor, draw)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """A random (semi-)orthogonal matrix times `gain` (Saxe et al., 2014).
 
     Trailing axes are flattened into columns. The matrix is drawn and factored on the CPU.
@@ -160,7 +188,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
         return tensor
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     with no_grad():
-        draw = vkml.randn((max(rows, columns), min(rows, columns)), device=vkml.cpu)
+        shape = (max(rows, columns), min(rows, columns))
+        draw = vkml.randn(shape, generator=generator, device=vkml.cpu)
         q, r = vkml.linalg.qr(draw)
         # The signs of R's diagonal make Q uniform over orthogonal matrices (Mezzadri, 2007).
         q = q * r.diagonal().sign()
@@ -168,19 +197,23 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
         return _assign(tensor, (q * gain).reshape(tensor.shape).contiguous().to(tensor.device))
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
     """Normal draws in a matrix, with the same share of zeros in each column (Martens, 2010).
 
     Args:
         tensor: The matrix.
         sparsity: The share of zeros in a column, rounded up to whole elements.
         std: The deviation of the others.
+        generator: What draws; vkML's own stream if None.
     """
     if tensor.ndim != 2:
         raise vkml.ShapeError(f"[sparse_] needs a matrix, got shape {tuple(tensor.shape)}.")
     zeros = math.ceil(sparsity * tensor.shape[0])
-    rank = vkml.rand(tensor.shape, device=tensor.device).argsort(0).argsort(0)
-    draw = vkml.randn(tensor.shape, device=tensor.device) * std
+    where = {"generator": generator, "device": tensor.device}
+    rank = vkml.rand(tensor.shape, **where).argsort(0).argsort(0)
+    draw = vkml.randn(tensor.shape, **where) * std
     return _assign(tensor, vkml.where(rank < zeros, 0.0, draw))
 
 

@@ -9,7 +9,7 @@ import warnings
 
 import vkml
 from vkml import Tensor
-from vkml._vkml import _gather_as
+from vkml._vkml import _checked_probability, _gather_as
 from vkml.mixed_precision import in_float32
 
 
@@ -129,8 +129,13 @@ def smooth_l1_loss(
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:
-    """Cross entropy of probabilities in [0, 1]; each logarithm is at least -100."""
+    """Cross entropy of probabilities; each logarithm is at least -100.
+
+    Raises:
+        ArgumentError: When the loss is observed, if an element of `input` is outside [0, 1] or NaN.
+    """
     check_same_shape(input, target, "binary_cross_entropy")
+    input = _checked_probability(input)
     log_one = vkml.maximum(input.log(), -100.0)
     log_zero = vkml.maximum((1 - input).log(), -100.0)
     loss = -(target * log_one + (1 - target) * log_zero)
