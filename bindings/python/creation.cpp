@@ -147,7 +147,8 @@ void bind_creation(nb::module_& m) {
                        device_from(device));
       },
       nb::arg("low"), nb::arg("high"), nb::arg("size") = nb::none(), nb::kw_only(),
-      generator_argument(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), "Integers in [low, high).");
+      generator_argument(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      "Integers in [low, high).");
 }
 
 }  // namespace vkml::python

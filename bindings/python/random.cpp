@@ -25,7 +25,8 @@ void def_draw(nb::module_& m, const char* name, Draw draw, const char* first, do
         return draw(extents_from(name, size), a, b, float_or(dtype), device_from(device));
       },
       nb::arg("size"), nb::arg(first) = first_value, nb::arg(second) = second_value, nb::kw_only(),
-      generator_argument(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), documentation);
+      generator_argument(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      documentation);
 }
 
 /// x.name(...) draws a value in the place of x's.
@@ -92,8 +93,9 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
         return random::exponential(extents_from("exponential", size), lambd, float_or(dtype),
                                    device_from(device));
       },
-      nb::arg("size"), nb::arg("lambd") = 1.0, nb::kw_only(), generator_argument(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(), "Exponential with a rate: density lambd * exp(-lambd * x).");
+      nb::arg("size"), nb::arg("lambd") = 1.0, nb::kw_only(), generator_argument(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      "Exponential with a rate: density lambd * exp(-lambd * x).");
   m.def(
       "gamma",
       [](const Tensor& concentration, const Generator& generator) {
@@ -153,7 +155,8 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
         x.update_(random::exponential(x.extents(), lambd, x.dtype(), x.device()));
         return self;
       },
-      nb::arg("lambd") = 1.0, nb::kw_only(), generator_argument(), "Filled with exponential draws, in place.");
+      nb::arg("lambd") = 1.0, nb::kw_only(), generator_argument(),
+      "Filled with exponential draws, in place.");
   tensor.def(
       "bernoulli_",
       [](nb::object self, double p, const Generator& generator) {
@@ -166,7 +169,8 @@ void bind_random(nb::module_& m, nb::class_<Tensor>& tensor) {
         x.update_(to(lt(draw, Tensor(p)), x.dtype()));
         return self;
       },
-      nb::arg("p") = 0.5, nb::kw_only(), generator_argument(), "Filled with 1 with probability p, else 0, in place.");
+      nb::arg("p") = 0.5, nb::kw_only(), generator_argument(),
+      "Filled with 1 with probability p, else 0, in place.");
 
   nb::class_<DrawTape>(m, "_DrawTape", "The random draws of one call of a function.")
       .def(nb::new_([] { return std::make_shared<DrawTape>(); }))

@@ -26,8 +26,8 @@ void def_reduction(nb::module_& m, nb::class_<Tensor>& tensor, const char* name,
 
 /// With PyTorch's `dim` a pair (values, indices); with NumPy's `axis`, or over everything, values.
 void def_extreme(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, Reduce reduce,
-                 Reduce arg_reduce, Tensor (*pairwise)(const Tensor&, const Tensor&),
-                 const char* documentation) {
+                 Ranked (*along)(const Tensor&, std::int64_t, bool),
+                 Tensor (*pairwise)(const Tensor&, const Tensor&), const char* documentation) {
   // Before the reduction, which takes any object for `dim`.
   def_both(m, tensor, name, pairwise, nb::arg("other"),
            "The larger or smaller of two tensors' elements: maximum or minimum.");
@@ -36,8 +36,8 @@ void def_extreme(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, R
           .attr("namedtuple")(std::string(name) + "_result", nb::make_tuple("values", "indices"));
   def_both(
       m, tensor, name,
-      [reduce, arg_reduce, name, pair](const Tensor& x, nb::handle dim, bool keepdim,
-                                       nb::handle axis, bool keepdims) -> nb::object {
+      [reduce, along, name, pair](const Tensor& x, nb::handle dim, bool keepdim, nb::handle axis,
+                                  bool keepdims) -> nb::object {
         if (dim.is_none())
           return nb::cast(reduce(x, axes_of(name, x, dim, axis), keepdim || keepdims));
         const Extents axes = axes_of(name, x, dim, axis);
@@ -45,7 +45,10 @@ void def_extreme(nb::module_& m, nb::class_<Tensor>& tensor, const char* name, R
           throw ArgumentError(std::string("[") + name + "] with dim gives indices too, along one " +
                               "axis. For several use a" + name + "(dim=" + to_string(axes) + ")");
         }
-        return pair(reduce(x, axes, keepdim), arg_reduce(x, axes, keepdim));
+        const Ranked found = ranked_on_axes(x, [&](const Tensor& lines) {
+          return along(lines, axes.empty() ? 0 : axes[0], keepdim);
+        });
+        return pair(found.values, found.indices);
       },
       nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::arg("axis") = nb::none(),
       nb::arg("keepdims") = false, documentation);
@@ -66,10 +69,10 @@ void bind_reductions(nb::module_& m, nb::class_<Tensor>& tensor) {
                 "The first index of the smallest (of a NaN, if any).");
   def_reduction(m, tensor, "logsumexp", &logsumexp, "log(sum(exp(x))), without overflow.");
   def_extreme(
-      m, tensor, "max", &max, &argmax, &maximum,
+      m, tensor, "max", &max, &max_along, &maximum,
       "The largest. With dim a pair (values, indices); with axis, or without, values alone.");
   def_extreme(
-      m, tensor, "min", &min, &argmin, &minimum,
+      m, tensor, "min", &min, &min_along, &minimum,
       "The smallest. With dim a pair (values, indices); with axis, or without, values alone.");
   const auto spread = [](bool root) {
     return [root](const Tensor& x, nb::handle dim, double correction, bool keepdim, nb::handle axis,

@@ -26,6 +26,10 @@ void bind_transforms(nb::module_& m) {
       },
       nb::arg("shape"), nb::arg("dtype"), nb::arg("device"), nb::arg("requires_grad"),
       "Stands for one example while a function is recorded.");
+  m.def("_pinned", &Tensor::pinned, nb::arg("input"),
+        "The value that a tensor has now, whatever is written to it later.");
+  m.def("_have_one_value", &have_one_value, nb::arg("a"), nb::arg("b"),
+        "Whether two tensors show one recorded value.");
   m.def(
       "_vectorize",
       [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& placeholders,

@@ -486,6 +486,8 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
+    if not y.is_floating_point():
+        y = y.to(vkml.float32)
     if y.shape[dim] == 0:
         return vkml.zeros_like(y)
     heights = vkml.narrow(y, dim, 1, y.shape[dim] - 1) + vkml.narrow(y, dim, 0, y.shape[dim] - 1)

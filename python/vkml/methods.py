@@ -125,8 +125,8 @@ class TensorMethods(Tensor):
     # Shapes and dtypes like another tensor's.
 
     def type_as(self, other: Tensor) -> Tensor:
-        """The elements in another tensor's dtype."""
-        return self.to(other.dtype)
+        """The elements in another tensor's dtype, on its device."""
+        return self.to(other.dtype).to(other.device)
 
     def view_as(self, other: Tensor) -> Tensor:
         """A view in another tensor's shape."""

@@ -311,7 +311,7 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, Pai
   Value y = graph::conv2d(input.value(), weight.value(), {stride, padding, dilation, groups});
   if (bias.is_defined()) {
     const std::int64_t channels[] = {weight.shape()[0], 1, 1};
-    y = y + graph::reshape(bias.value(), channels);
+    y = y + graph::reshape(graph::as_product_operand(bias.value()), channels);
   }
   return record(y);
 }
@@ -386,6 +386,8 @@ Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weig
   if (bias.is_defined()) y = y + bias.value();
   return record(y);
 }
+
+Tensor as_product_operand(const Tensor& x) { return record(graph::as_product_operand(x.value())); }
 
 Tensor checked_probability(const Tensor& x) {
   return record(graph::checked_probability(x.value()));

@@ -123,7 +123,8 @@ struct MergedIndex {
   }
 };
 
-MergedIndex merge(const graph::OpInfo& op, const Value& x, const std::vector<Value>& indices) {
+/// Indices of other devices are moved to that of x.
+MergedIndex merge(const graph::OpInfo& op, const Value& x, std::vector<Value> indices) {
   if (static_cast<int>(indices.size()) > x.rank()) {
     throw IndexError(
         fmt::format("[{}] {} indices for a tensor of rank {}", op.name, indices.size(), x.rank()));
@@ -152,13 +153,8 @@ MergedIndex merge(const graph::OpInfo& op, const Value& x, const std::vector<Val
   }
   for (const int axis : indexed) {
     const std::int64_t extent = x.shape()[axis];
-    const Value& given = indices[static_cast<std::size_t>(axis)];
-    if (given.device() != x.device()) {
-      throw DeviceError(
-          fmt::format("[{}] the tensor is on {}, an index on {}. Move one: "
-                      "vkml.tensor(t.numpy(), device=...)",
-                      op.name, to_string(x.device()), to_string(given.device())));
-    }
+    Value& given = indices[static_cast<std::size_t>(axis)];
+    if (given.device() != x.device()) given = to(record(given), x.device()).value();
     const Value own = resolved(op, given, extent);
     result.index = result.index ? result.index * graph::weak_scalar(extent, x.device()) + own : own;
     result.merged *= extent;
@@ -274,7 +270,7 @@ Tensor replaced_where(const Tensor& y, const Tensor& mask, int axis, const Tenso
     }
     extents[static_cast<std::size_t>(axis) + static_cast<std::size_t>(i)] = mask.shape()[i];
   }
-  return where(reshape(mask, extents), reshape(to(value, y.dtype()), {}), y);
+  return where(reshape(to(mask, y.device()), extents), reshape(to(value, y.dtype()), {}), y);
 }
 
 }  // namespace

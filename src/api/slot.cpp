@@ -232,14 +232,18 @@ NodePtr Slot::assign_part(const Value& value, const ViewPath* path) {
     }
     // An unread assignment that nothing will need again is forgotten: not by the new value, which
     // would be deeper, and not after a bad index, since none is checked.
-    const bool forgets = !known.node->is_computed() && known.before && !whole->may_fail() &&
-                         whole->depth() <= known.node->depth();
-    const Value dense = graph::contiguous(Value(forgets ? known.before : known.node));
+    // A change that gradients are not to see leaves the history as it was, as in PyTorch.
+    const bool is_unseen = !collecting && !graph::grad_enabled() && known.node->requires_grad();
+    const bool forgets = !is_unseen && !known.node->is_computed() && known.before &&
+                         !whole->may_fail() && whole->depth() <= known.node->depth();
     std::optional<graph::GradientMode> mode;
+    if (is_unseen) mode.emplace(true);
+    const Value dense = graph::contiguous(Value(forgets ? known.before : known.node));
     if (collecting) mode.emplace(false);
     const std::uint32_t flags =
         collecting ? graph::kFlagRequiresGrad | graph::kFlagGradientStop : 0u;
-    NodePtr assigned = graph::assign(dense, whole, flags).node();
+    NodePtr assigned = is_unseen ? graph::assign_unseen(dense, whole).node()
+                                 : graph::assign(dense, whole, flags).node();
     if (collecting) assigned->set_sink(collecting);
     if (replace(known.node, assigned, dense.node())) return assigned;
   }

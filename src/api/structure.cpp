@@ -138,6 +138,13 @@ Tensor polygamma(std::int64_t order, const Tensor& x) {
 Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
   return along_axis(x, axis, &graph::logcumsumexp);
 }
+Ranked max_along(const Tensor& x, std::int64_t axis, bool keepdim) {
+  return {record(graph::first_max(x.value(), axis, keepdim)), argmax(x, {axis}, keepdim)};
+}
+Ranked min_along(const Tensor& x, std::int64_t axis, bool keepdim) {
+  return {record(graph::first_min(x.value(), axis, keepdim)), argmin(x, {axis}, keepdim)};
+}
+
 Tensor linear_recurrence(const Tensor& a, const Tensor& b, std::int64_t axis) {
   return record(graph::linear_recurrence(a.value(), b.value(), axis));
 }
@@ -171,7 +178,7 @@ Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor&
                                     {stride, padding, dilation, groups}, output_padding);
   if (bias.is_defined()) {
     const std::int64_t channels[] = {y.shape()[1], 1, 1};
-    y = y + graph::reshape(bias.value(), channels);
+    y = y + graph::reshape(graph::as_product_operand(bias.value()), channels);
   }
   return record(y);
 }

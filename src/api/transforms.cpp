@@ -37,6 +37,10 @@ Tensor placeholder(std::span<const std::int64_t> extents, DType dtype, Device de
   return Tensor(graph::placeholder(extents, dtype, device, requires_grad));
 }
 
+bool have_one_value(const Tensor& a, const Tensor& b) {
+  return a.value().node() == b.value().node();
+}
+
 std::vector<BatchedTensor> vectorize(std::span<const Tensor> outputs,
                                      std::span<const Tensor> placeholders,
                                      std::span<const Tensor> batches) {

@@ -35,6 +35,11 @@ void assign_gradient(const Value&, const Value& gradient, std::span<Value> gradi
 }
 constexpr OpInfo kAssignOp{"assign", Family::kAssign, 0, &assign_gradient};
 
+void unseen_assign_gradient(const Value&, const Value& gradient, std::span<Value> gradients) {
+  gradients[0] = gradient;
+}
+constexpr OpInfo kUnseenAssignOp{"assign", Family::kAssign, 0, &unseen_assign_gradient};
+
 }  // namespace
 
 Value concat(std::span<const Value> parts, std::int64_t axis) {
@@ -152,6 +157,12 @@ Value assign(const Value& old, const Value& value, std::uint32_t flags) {
   check_assignable(old, value);
   return record(kAssignOp, {old.node(), value.node()}, old.shape().extents(), old.dtype(),
                 old.device(), {}, flags);
+}
+
+Value assign_unseen(const Value& old, const Value& value) {
+  check_assignable(old, value);
+  return record(kUnseenAssignOp, {old.node(), value.node()}, old.shape().extents(), old.dtype(),
+                old.device(), {}, kFlagRequiresGrad);
 }
 
 }  // namespace vkml::graph

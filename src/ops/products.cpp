@@ -5,6 +5,7 @@
 #include <map>
 
 #include "record.h"
+#include "vkml/ops/autocast.h"
 #include "vkml/ops/composites.h"
 
 namespace vkml::graph {
@@ -248,7 +249,8 @@ Value add_product(const Value& input, const Value& a, const Value& b, double bet
   const Value product = matmul(a, b);
   Value scaled = alpha == 1 ? product : product * alpha;
   if (beta == 0) return scaled;
-  return scaled + (beta == 1 ? input : input * beta);
+  const Value addend = as_product_operand(input);
+  return scaled + (beta == 1 ? addend : addend * beta);
 }
 
 Value tensordot(const Value& a, const Value& b, Axes axes_a, Axes axes_b) {

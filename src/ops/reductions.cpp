@@ -54,6 +54,18 @@ void extreme_gradient(const Value& output, const Value& gradient, std::span<Valu
   gradients[0] = where_else_zero(hit, broadcast_to(share, x.shape().extents()));
 }
 
+/// The first of equal extremes, whose index argmax gives, has the whole gradient.
+template <Value (*Index)(const Value&, Axes, bool)>
+void first_extreme_gradient(const Value& output, const Value& gradient,
+                            std::span<Value> gradients) {
+  const Value x(output->source(0));
+  const int axis = std::countr_zero(static_cast<std::uint64_t>(output->attributes()[0]));
+  const std::int64_t axes[] = {axis};
+  const Value place = iota(x.shape().extents(), axis, x.device());
+  const Value spread = broadcast_to(with_kept_axes(gradient, output), x.shape().extents());
+  gradients[0] = where_else_zero(eq(place, Index(x, Axes(axes), true)), spread);
+}
+
 /// The product of the others is that of the elements before times that of those after: without a
 /// division, so that zeros have their right gradients, of every order.
 void prod_gradient(const Value& output, const Value& gradient, std::span<Value> gradients) {
@@ -98,6 +110,16 @@ constexpr OpInfo kMin{"min",
                       static_cast<int>(ReduceKind::kMin),
                       &extreme_gradient,
                       {.operands = 0b1, .output = true}};
+constexpr OpInfo kFirstMax{"max",
+                           Family::kReduce,
+                           static_cast<int>(ReduceKind::kMax),
+                           &first_extreme_gradient<&argmax>,
+                           {.operands = 0b1}};
+constexpr OpInfo kFirstMin{"min",
+                           Family::kReduce,
+                           static_cast<int>(ReduceKind::kMin),
+                           &first_extreme_gradient<&argmin>,
+                           {.operands = 0b1}};
 constexpr OpInfo kArgMax{"argmax", Family::kReduce, static_cast<int>(ReduceKind::kArgMax), nullptr};
 constexpr OpInfo kArgMin{"argmin", Family::kReduce, static_cast<int>(ReduceKind::kArgMin), nullptr};
 constexpr OpInfo kAny{"any", Family::kReduce, static_cast<int>(ReduceKind::kAny), nullptr};
@@ -127,6 +149,15 @@ Value arg_reduce(const OpInfo& op, const Value& x, Axes axes, bool keepdim) {
   check_positions(op.name, reduced_count(x.shape(), mask_of(op.name, axes, x.rank())));
   const Value numbers = x.dtype() == DType::kBool ? cast(x, DType::kU8) : x;
   return reduce(op, numbers, axes, keepdim, DType::kI32);
+}
+
+Value first_extreme(const OpInfo& op, const Value& x, std::int64_t axis, bool keepdim) {
+  const std::int64_t axes[] = {axis};
+  check_not_empty(op.name, x, axes);
+  const bool is_bool = x.dtype() == DType::kBool;
+  const Value found = reduce(op, is_bool ? cast(x, DType::kU8) : x, axes, keepdim,
+                             is_bool ? DType::kU8 : x.dtype());
+  return cast(found, x.dtype());
 }
 
 }  // namespace
@@ -159,6 +190,12 @@ Value min(const Value& x, Axes axes, bool keepdim) {
   check_not_empty("min", x, axes);
   if (x.dtype() == DType::kBool) return all(x, axes, keepdim);
   return reduce(kMin, x, axes, keepdim, x.dtype());
+}
+Value first_max(const Value& x, std::int64_t axis, bool keepdim) {
+  return first_extreme(kFirstMax, x, axis, keepdim);
+}
+Value first_min(const Value& x, std::int64_t axis, bool keepdim) {
+  return first_extreme(kFirstMin, x, axis, keepdim);
 }
 Value argmax(const Value& x, Axes axes, bool keepdim) {
   return arg_reduce(kArgMax, x, axes, keepdim);

@@ -322,3 +322,34 @@ def test_a_state_with_missing_parts_changes_nothing() -> None:
     with pytest.raises(vkml.ArgumentError, match="growth_factor"):
         scaler.load_state_dict({"scale": 1.0})
     assert scaler.state_dict() == before
+
+
+LAYERS = {
+    "Linear": (lambda: vkml.nn.Linear(4, 3), (2, 4)),
+    "Bilinear": (lambda: vkml.nn.Bilinear(4, 4, 3), (2, 4)),
+    "Conv1d": (lambda: vkml.nn.Conv1d(4, 3, 2), (2, 4, 5)),
+    "Conv2d": (lambda: vkml.nn.Conv2d(4, 3, 2), (2, 4, 5, 5)),
+    "ConvTranspose2d": (lambda: vkml.nn.ConvTranspose2d(4, 3, 2), (2, 4, 5, 5)),
+    "MultiheadAttention": (lambda: vkml.nn.MultiheadAttention(4, 2), (3, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_with_a_bias_give_half_precision(device: vkml.Device, name: str) -> None:
+    """Added as float32, a bias would take all that follows back to float32."""
+    make, shape = LAYERS[name]
+    layer = make().to(device)
+    x = vkml.ones(*shape, device=device)
+    count = {"Bilinear": 2, "MultiheadAttention": 3}.get(name, 1)
+    with vkml.autocast(dtype=vkml.bfloat16):
+        result = layer(*[x] * count)
+        result = result[0] if isinstance(result, tuple) else result
+        assert result.dtype == vkml.bfloat16
+        added = vkml.addmm(
+            vkml.ones(3, device=device),
+            vkml.ones(2, 4, device=device),
+            vkml.ones(4, 3, device=device),
+        )
+        assert added.dtype == vkml.bfloat16
+    result.float().sum().backward()
+    assert all(p.grad.dtype == vkml.float32 for p in layer.parameters())

@@ -5,6 +5,7 @@ import pytest
 
 import vkml
 from checking import assert_close, exact, inputs
+from torch_agreement import torch
 
 
 def leaf(values: object, device: object) -> object:
@@ -319,3 +320,51 @@ def test_steps_have_a_gradient_of_zero(name: str, device: object) -> None:
     assert x.grad.tolist() == [0, 0, 0, 0]
     with vkml.no_grad():
         assert not STEPS[name](x).requires_grad
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_the_first_of_equal_extremes_has_the_gradient(name: str, dim: int, device: object) -> None:
+    """Along an axis, where it has an index too; over all, or by amax, equal ones share."""
+    values = [[2.0, 2.0, 1.0], [1.0, 1.0, 1.0], [2.0, 0.0, 2.0]]
+    x = leaf(values, device)
+    wanted = torch.tensor(values, requires_grad=True)
+    mine, theirs = getattr(x, name)(dim), getattr(wanted, name)(dim)
+    assert mine.indices.tolist() == theirs.indices.tolist()
+    mine.values.square().sum().backward()
+    theirs.values.square().sum().backward()
+    assert x.grad.tolist() == wanted.grad.tolist()
+    assert vkml.ones(3, 2, dtype=vkml.bool, device=device).max(1).values.tolist() == [True] * 3
+
+
+HIDDEN_WRITES = {
+    "an element": lambda y: y.__setitem__(0, 5.0),
+    "a slice of a slice": lambda y: y[1:][:1].fill_(7.0),
+    "a mask": lambda y: y.masked_fill_(y > 2, 1.0),
+    "all": lambda y: y.clamp_(0, 1),
+    "twice": lambda y: (y.mul_(2.0), y.__setitem__(slice(0, 2), -1.0)),
+    "copied": lambda y: y.copy_(y + 1),
+}
+
+
+@pytest.mark.parametrize("is_computed", [False, True])
+@pytest.mark.parametrize("name", HIDDEN_WRITES)
+def test_writes_under_no_grad_leave_the_history(
+    name: str, is_computed: bool, device: object
+) -> None:
+    """The value changes, and gradients go where they would have gone: PyTorch's rule."""
+    grads, values = [], []
+    for module in (vkml, torch):
+        where = {"device": device} if module is vkml else {}
+        x = module.tensor([1.0, 2.0, 3.0], requires_grad=True, **where)
+        y = x * 2
+        if is_computed:
+            y.tolist()
+        with module.no_grad():
+            HIDDEN_WRITES[name](y)
+        assert y.requires_grad
+        (y.exp() + x).sum().backward()
+        grads.append(x.grad.tolist())
+        values.append(y.tolist())
+    assert values[0] == values[1]
+    np.testing.assert_allclose(grads[0], grads[1], rtol=1e-5)

@@ -165,3 +165,11 @@ def test_what_does_not_fit_is_said() -> None:
     ):
         with pytest.raises(vkml.ShapeError, match=r"^\[\w+\] "):
             call()
+
+
+def test_integrals_of_integers_are_floats(device: object) -> None:
+    y = vkml.tensor([100, 200, 255], dtype=vkml.uint8, device=device)
+    assert vkml.trapezoid(y).tolist() == 377.5
+    assert vkml.cumulative_trapezoid(y).tolist() == [150, 377.5]
+    large = vkml.tensor([2**31 - 1] * 2, dtype=vkml.int32, device=device)
+    assert vkml.trapezoid(large).item() == 2.0**31

@@ -507,3 +507,28 @@ def test_an_ensemble_of_models(device: object) -> None:
     assert parameters["bias"].grad.tolist() == [[2.0, 2.0]] * 4
     with pytest.raises(vkml.ArgumentError, match=r"\[stack_module_state\] models are"):
         func.stack_module_state([vkml.nn.Linear(1, 1), vkml.nn.Tanh()])
+
+
+WRITERS = {
+    "all": lambda a: a.add_(1),
+    "an element": lambda a: (a.__setitem__(0, 5.0), a)[1],
+    "a constant": lambda a: a.fill_(3.0),
+    "twice": lambda a: a.mul_(2).sub_(a.sum()),
+}
+
+
+@pytest.mark.parametrize("in_dims", [0, 1])
+@pytest.mark.parametrize("name", WRITERS)
+def test_vmap_writes_to_its_arguments(name: str, in_dims: int, device: object) -> None:
+    x = vkml.tensor(A, device=device)
+    wanted = torch.tensor(A)
+    result = func.vmap(WRITERS[name], in_dims)(x)
+    expected = torch.func.vmap(WRITERS[name], in_dims)(wanted)
+    np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(x.numpy(), wanted.numpy(), rtol=1e-6)
+
+
+def test_vjp_gives_a_tuple_for_one_primal(device):
+    x = vkml.tensor([2.0, 3.0], device=device)
+    _, pull = func.vjp(lambda a: a.square(), x)
+    assert pull(vkml.ones(2, device=device))[0].tolist() == [4, 6]

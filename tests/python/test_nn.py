@@ -8,6 +8,7 @@ import pytest
 import vkml
 import vkml.nn.functional as F
 from checking import assert_close, check, inputs
+from torch_agreement import torch
 from vkml import nn
 
 # Oracles: the definitions, in NumPy.
@@ -478,3 +479,49 @@ def test_no_grad_and_enable_grad_nest_and_decorate():
     with vkml.set_grad_enabled(False):
         assert not vkml.is_grad_enabled()
     assert vkml.is_grad_enabled()
+
+
+def test_bags_of_halves_are_summed_in_float32(device):
+    rows = vkml.zeros(1, 500, dtype=vkml.int64, device=device)
+    table = vkml.full((1, 4), 300.0, dtype=vkml.float16, device=device)
+    assert F.embedding_bag(rows, table).tolist() == [[300.0] * 4]
+    ones = vkml.full((1, 2), 1.0, dtype=vkml.bfloat16, device=device)
+    assert F.embedding_bag(rows, ones, mode="sum").tolist() == [[500.0] * 2]
+
+
+def test_binary_cross_entropy_at_its_ends(device):
+    """A wrong and certain input has PyTorch's slope, and what is no probability is an error."""
+    values, targets = [0.0, 1.0, 0.0, 0.25, 1e-13], [1.0, 0.0, 0.0, 0.5, 1.0]
+    x = vkml.tensor(values, device=device, requires_grad=True)
+    loss = F.binary_cross_entropy(x, vkml.tensor(targets, device=device), reduction="none")
+    wanted = torch.tensor(values, requires_grad=True)
+    expected = torch.nn.functional.binary_cross_entropy(
+        wanted, torch.tensor(targets), reduction="none"
+    )
+    np.testing.assert_allclose(loss.tolist(), expected.tolist(), rtol=1e-5)
+    loss.sum().backward()
+    expected.sum().backward()
+    is_wrong = [0, 1, 3, 4]  # where it is right and certain, PyTorch's slope jumps to 0
+    np.testing.assert_allclose(x.grad.numpy()[is_wrong], wanted.grad[is_wrong], rtol=1e-5)
+    for bad in (-0.1, 1.2, float("nan")):
+        with pytest.raises(vkml.ArgumentError, match=r"\[binary_cross_entropy\] the probability"):
+            F.binary_cross_entropy(vkml.tensor([0.5, bad], device=device), x.detach()[:2]).item()
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_lp_pooling_of_negative_sums(p, device):
+    """As PyTorch: the sum itself for p = 1, no real root of a negative one for p = 3."""
+    values = inputs((1, 2, 6, 6), -1, 0.5)
+    mine = F.lp_pool2d(vkml.tensor(values, device=device), p, 3, 2)
+    wanted = torch.nn.functional.lp_pool2d(torch.tensor(values), p, 3, 2)
+    np.testing.assert_allclose(mine.numpy(), wanted.numpy(), rtol=1e-4)
+
+
+def test_convolutions_print_what_they_were_given():
+    for make in (
+        lambda nn: nn.Conv1d(4, 6, 3),
+        lambda nn: nn.Conv2d(4, 6, (3, 5), stride=2, padding=1, groups=2, bias=False),
+        lambda nn: nn.Conv2d(4, 6, 3, padding="same", dilation=2, padding_mode="circular"),
+        lambda nn: nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1),
+    ):
+        assert repr(make(nn)) == repr(make(torch.nn))

@@ -9,6 +9,7 @@ import pytest
 import vkml
 from checking import exact, inputs
 from structural_cases import CASES
+from torch_agreement import torch
 from vkml.nn import functional
 
 STEP = 1e-5
@@ -139,3 +140,45 @@ def test_second_derivatives_of_every_operator(name: str, device: object) -> None
 
     floating = [array for array, f in zip(case.arrays, is_float, strict=True) if f]
     check_second(function, floating, device)
+
+
+AT_KINKS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "logaddexp": lambda m, x, y: m.logaddexp(x, y),
+    "logaddexp2": lambda m, x, y: m.logaddexp2(x, y),
+    "huber_loss": lambda m, x, y: m.nn.functional.huber_loss(x, y),
+    "huber_loss, delta 0.5": lambda m, x, y: m.nn.functional.huber_loss(x, y, delta=0.5),
+    "smooth_l1_loss": lambda m, x, y: m.nn.functional.smooth_l1_loss(x, y, beta=2.0),
+    "xlogy": lambda m, x, y: m.xlogy(x - x.detach(), y.exp()),
+    "xlog1py": lambda m, x, y: m.special.xlog1py(x - x.detach(), y.exp()),
+}
+
+
+@pytest.mark.parametrize("name", AT_KINKS)
+def test_second_derivatives_where_operands_are_equal(name: str, device: object) -> None:
+    """Formulas that leave out a point for its first derivative keep the second one."""
+    values = np.array([0.0, 1.0, -2.0, 40.0], dtype=np.float64)
+    results = []
+    for module in (vkml, torch):
+        # Vulkan devices need not have float64.
+        where = {"device": device} if module is vkml else {}
+        wide = module.float32 if module is vkml else module.float64
+        x = module.tensor(values.tolist(), dtype=wide, requires_grad=True, **where)
+        y = module.tensor(values.tolist(), dtype=wide, requires_grad=True, **where)
+        first = vkml.grad if module is vkml else torch.autograd.grad
+        of_x, of_y = first(AT_KINKS[name](module, x, y).sum(), [x, y], create_graph=True)
+        found = [of_x, of_y]
+        for gradient in (of_x, of_y):
+            found += first(gradient.sum(), [x, y], retain_graph=True, materialize_grads=True)
+        results.append([np.asarray(exact(t) if module is vkml else t.detach()) for t in found])
+    for mine, wanted in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_equal_infinities_share_the_gradient(device: object) -> None:
+    for function in (vkml.logaddexp, vkml.logaddexp2):
+        infinity = float("inf")
+        x, y = (
+            vkml.tensor([infinity, -infinity], device=device, requires_grad=True) for _ in range(2)
+        )
+        function(x, y).sum().backward()
+        assert x.grad.tolist() == y.grad.tolist() == [0.5, 0.5]

@@ -190,3 +190,20 @@ def test_tensors_of_two_devices_are_computed_device_by_device(away: object) -> N
     assert x.is_computed
     assert y.is_computed
     assert (x.tolist(), y.tolist()) == ([2, 4], [4, 5])
+
+
+def test_indices_of_another_device_are_moved(away: object) -> None:
+    """`x[randperm(n)]` works wherever the order was drawn."""
+    x = floats([[1, 2], [3, 4], [5, 6]], away)
+    order = vkml.tensor([2, 0])
+    mask = vkml.tensor([True, False, True])
+    assert x[order].tolist() == [[5, 6], [1, 2]]
+    assert x[mask].tolist() == [[1, 2], [5, 6]]
+    assert x[order, vkml.tensor([0, 1])].tolist() == [5, 2]
+    x[order] += 10
+    assert x.tolist() == [[11, 12], [3, 4], [15, 16]]
+    x[mask] = 0
+    assert x.tolist() == [[0, 0], [3, 4], [0, 0]]
+    x[mask, 1] = floats([7, 8], away)
+    assert x.tolist() == [[0, 7], [3, 4], [0, 8]]
+    assert order.type_as(x).device == away

@@ -111,6 +111,10 @@ Tensor linear_recurrence(const Tensor& a, const Tensor& b, std::int64_t axis);
 struct Ranked {
   Tensor values, indices;
 };
+/// The largest (smallest) along an axis, the first of equal ones: it has the gradient, where those
+/// of max() and min() share it.
+Ranked max_along(const Tensor& x, std::int64_t axis, bool keepdim = false);
+Ranked min_along(const Tensor& x, std::int64_t axis, bool keepdim = false);
 /// The largest (smallest) so far, the last of equal ones; NaN stays.
 Ranked cummax(const Tensor& x, std::int64_t axis);
 Ranked cummin(const Tensor& x, std::int64_t axis);

@@ -14,6 +14,9 @@ namespace vkml {
 Tensor placeholder(std::span<const std::int64_t> extents, DType dtype, Device device,
                    bool requires_grad = false);
 
+/// Whether two tensors show one recorded value: neither was written to since the other showed it.
+bool have_one_value(const Tensor& a, const Tensor& b);
+
 /// A value for all examples: one for each along axis 0, or the same for every one.
 struct BatchedTensor {
   Tensor tensor;

@@ -175,7 +175,7 @@ VKML_BINARY(
 VKML_BINARY(
     copysign, "|a| with the sign of b, that of a zero too.", kFloat,
     [](auto a, auto b) { return copysign(a, b); },
-    [](auto a, auto, auto y, auto g) { return std::pair(g * (sign(a) * sign(y)), decltype(g)()); },
+    [](auto a, auto, auto y, auto g) { return std::pair(g * (sign(a) * sign(y)), zeros_like(g)); },
     [](double a, double b) { return std::copysign(a, b); }, domain(-10, 10), 0)
 VKML_BINARY(
     nextafter, "The next number after a in the direction of b.", kWideFloat,

@@ -44,7 +44,9 @@ VKML_BINARY(
     logaddexp, "log(exp(a) + exp(b)), without overflow.", kFloat,
     [](auto a, auto b) { return logaddexp(a, b); },
     [](auto a, auto b, auto, auto g) {
-      auto share = where_else_zero(ne(a, b), sigmoid(a - b) - 0.5) + 0.5;
+      // Of two equal infinities, whose difference is NaN, both get half.
+      auto difference = a - b;
+      auto share = sigmoid(where_else_zero(logical_or(ne(a, b), eq(difference, 0.0)), difference));
       return std::pair(g * share, g * (1.0 - share));
     },
     [](double a, double b) { return oracle::logaddexp(a, b); }, domain(0, 80), 16)
@@ -52,7 +54,8 @@ VKML_BINARY(
     logaddexp2, "log2(2^a + 2^b), without overflow.", kFloat,
     [](auto a, auto b) { return logaddexp2(a, b); },
     [](auto a, auto b, auto, auto g) {
-      auto share = where_else_zero(ne(a, b), sigmoid((a - b) * 0.69314718055994530942) - 0.5) + 0.5;
+      auto difference = (a - b) * 0.69314718055994530942;
+      auto share = sigmoid(where_else_zero(logical_or(ne(a, b), eq(difference, 0.0)), difference));
       return std::pair(g * share, g * (1.0 - share));
     },
     [](double a, double b) {

@@ -114,6 +114,8 @@ void check_assignable(const Value& old, const Value& value);
 /// planner writes it over the old value when nobody reads that any more. `flags` are added to the
 /// node's.
 Value assign(const Value& old, const Value& value, std::uint32_t flags = 0);
+/// An assignment that gradients do not see: they go on to the old value.
+Value assign_unseen(const Value& old, const Value& value);
 /// The same value as a node of its own with these flags: how a tensor becomes a leaf.
 Value alias(const Value& x, std::uint32_t flags);
 
@@ -124,6 +126,9 @@ Value mean(const Value& x, Axes axes, bool keepdim);
 Value prod(const Value& x, Axes axes, bool keepdim);
 Value max(const Value& x, Axes axes, bool keepdim);
 Value min(const Value& x, Axes axes, bool keepdim);
+/// max and min along one axis, whose gradient goes to the first of equal elements.
+Value first_max(const Value& x, std::int64_t axis, bool keepdim);
+Value first_min(const Value& x, std::int64_t axis, bool keepdim);
 Value argmax(const Value& x, Axes axes, bool keepdim);  // one axis, or none for the flat index
 Value argmin(const Value& x, Axes axes, bool keepdim);
 Value any(const Value& x, Axes axes, bool keepdim);

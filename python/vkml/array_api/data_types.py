@@ -136,8 +136,10 @@ def astype(
         copy: Whether the result is a tensor of its own where `x` has the dtype already.
         device: Another device, or None for that of `x`.
     """
-    result = x.to(dtype) if device is None else x.to(dtype).to(device)
-    return result.clone() if copy and result is x else result
+    is_here = device is None or vkml.Device(device) == x.device
+    if copy and is_here and x.dtype == dtype:
+        return x.clone()
+    return x.to(dtype) if is_here else x.to(dtype).to(device)
 
 
 _check_arguments(globals(), __all__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import vkml
 from vkml import Tensor
 from vkml._vkml import dtype as DType
@@ -31,57 +34,66 @@ __all__ = [
 Axes = int | tuple[int, ...]
 
 
+def _reduced(
+    function: Callable[..., Tensor], x: Tensor, axis: Axes | None, keepdims: bool, **options: Any
+) -> Tensor:
+    """A reduction over axes: over none of them, (), it is one of each element alone."""
+    if axis == ():
+        return function(x.reshape(-1, 1), axis=1, **options).reshape(x.shape)
+    return function(x, axis=axis, keepdims=keepdims, **options)
+
+
 def all(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """Whether every element is true, along axes or everywhere."""
-    return vkml.all(x, axis=axis, keepdims=keepdims)
+    return _reduced(vkml.all, x, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """Whether any element is true, along axes or everywhere."""
-    return vkml.any(x, axis=axis, keepdims=keepdims)
+    return _reduced(vkml.any, x, axis, keepdims)
 
 
 def max(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """The largest along axes or of all; NaN if any is NaN."""
-    return vkml.amax(x, axis=axis, keepdims=keepdims)
+    return _reduced(vkml.amax, x, axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """The smallest along axes or of all; NaN if any is NaN."""
-    return vkml.amin(x, axis=axis, keepdims=keepdims)
+    return _reduced(vkml.amin, x, axis, keepdims)
 
 
 def sum(
     x: Tensor, /, *, axis: Axes | None = None, dtype: DType | None = None, keepdims: bool = False
 ) -> Tensor:
     """The sum along axes or of all; of bools and uint8 it is int32."""
-    return vkml.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return _reduced(vkml.sum, x, axis, keepdims, dtype=dtype)
 
 
 def prod(
     x: Tensor, /, *, axis: Axes | None = None, dtype: DType | None = None, keepdims: bool = False
 ) -> Tensor:
     """The product along axes or of all; of bools and uint8 it is int32."""
-    return vkml.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
+    return _reduced(vkml.prod, x, axis, keepdims, dtype=dtype)
 
 
 def mean(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
     """The mean along axes or of all."""
-    return vkml.mean(x, axis=axis, keepdims=keepdims)
+    return _reduced(vkml.mean, x, axis, keepdims)
 
 
 def var(
     x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Squared differences from the mean over (count - correction)."""
-    return vkml.var(x, axis=axis, correction=correction, keepdims=keepdims)
+    return _reduced(vkml.var, x, axis, keepdims, correction=correction)
 
 
 def std(
     x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
     """The square root of `var`."""
-    return vkml.std(x, axis=axis, correction=correction, keepdims=keepdims)
+    return _reduced(vkml.std, x, axis, keepdims, correction=correction)
 
 
 def _scanned(

@@ -299,7 +299,9 @@ class WorkerPool:
         self.close()
         return vkml.WorkerError(
             f"[DataLoader] {'; '.join(dead) or 'a worker closed its pipe'}. It may have been "
-            "killed for want of memory, or the dataset may have ended the process."
+            "killed for want of memory, or the dataset may have ended the process. Workers import "
+            "the main program: if it starts work when it is imported, put that under "
+            "`if __name__ == '__main__':`."
         )
 
     def _drain(self) -> None:

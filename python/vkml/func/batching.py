@@ -81,17 +81,33 @@ def vmap(
             )
             for tensor, batch in zip(tensors, batches, strict=True)
         ]
+        pairs = [
+            (example, _vkml._pinned(example), batch)
+            for example, batch in zip(examples, batches, strict=True)
+            if batch is not None
+        ]
         with recording_only():
             result = func(*unflatten(args, examples), **kwargs)
         outputs = flatten(result)
         places = broadcast_prefix(out_dims, result, "out_dims")
-        pairs = [(e, b) for e, b in zip(examples, batches, strict=True) if b is not None]
-        found = _vkml._vectorize(outputs, [e for e, _ in pairs], [b for _, b in pairs])
+        written = [
+            (example, batch)
+            for example, before, batch in pairs
+            if not _vkml._have_one_value(example, before)
+        ]
+        found = _vkml._vectorize(
+            outputs + [example for example, _ in written],
+            [before for _, before, _ in pairs],
+            [batch for *_, batch in pairs],
+        )
+        # What the function wrote to an example, its batch gets.
+        for (_, batch), (tensor, _) in zip(written, found[len(outputs) :], strict=True):
+            batch.copy_(tensor)
         return unflatten(
             result,
             [
                 _place(tensor, is_batched, size, place)
-                for (tensor, is_batched), place in zip(found, places, strict=True)
+                for (tensor, is_batched), place in zip(found[: len(outputs)], places, strict=True)
             ],
         )
 

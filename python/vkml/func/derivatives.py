@@ -166,8 +166,8 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     Returns:
         (output, vjp_fn), with `has_aux` (output, vjp_fn, aux). `vjp_fn` takes cotangents shaped as
-        the output and gives one gradient for each primal: a tuple if there are several. It may be
-        called any number of times.
+        the output and gives a tuple of gradients, one for each primal. It may be called any number
+        of times.
     """
     level = Level(primals, "vjp")
     with enable_grad():
@@ -183,8 +183,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
             )
         record = vkml.is_grad_enabled() and (watched or any(c.requires_grad for c in given))
         found = pull_back(outputs, given, level.variables, record)
-        gradients = unflatten(level.trees, level.leave(found, record))
-        return gradients[0] if len(primals) == 1 else gradients
+        return unflatten(level.trees, level.leave(found, record))
 
     left = level.leave(output, watched)
     return (left, vjp_fn, level.leave(aux, watched)) if has_aux else (left, vjp_fn)

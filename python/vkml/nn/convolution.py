@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import vkml
 from vkml import Tensor
@@ -12,7 +12,13 @@ from vkml.nn.module import Module
 from vkml.nn.pairs import IntOrPair, as_pair, as_single
 from vkml.nn.parameter import Parameter
 
+_DEFAULTS = (("padding", 0), ("dilation", 1), ("output_padding", 0))
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+def _on_axes(value: Any, axes: int) -> Any:
+    """A setting of every axis, as printed: `valid` and `same` stay."""
+    return value if isinstance(value, (tuple, str)) else (value,) * axes
 
 
 class Convolution(Module):
@@ -80,8 +86,18 @@ class Convolution(Module):
         return functional.pad(input, sides, self.padding_mode)
 
     def extra_repr(self) -> str:
-        """The constructor's first arguments."""
-        return f"{self.in_channels}, {self.out_channels}, kernel={tuple(self.weight.shape[2:])}"
+        """The constructor's arguments: all that must be given, and others that were."""
+        kernel = tuple(self.weight.shape[2:])
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={kernel}"
+        for name, default in (("stride", None), *_DEFAULTS):
+            value = _on_axes(getattr(self, name, default), len(kernel))
+            if value != _on_axes(default, len(kernel)):
+                text += f", {name}={value}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        return text if self.padding_mode == "zeros" else f"{text}, padding_mode={self.padding_mode}"
 
 
 class Conv1d(Convolution):
@@ -195,19 +211,3 @@ class Conv2d(Convolution):
             self.dilation,
             self.groups,
         )
-
-    def extra_repr(self) -> str:
-        """The constructor's arguments that differ from their defaults."""
-        text = (
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}"
-        )
-        if self.padding != (0, 0):
-            text += f", padding={self.padding}"
-        if self.dilation != (1, 1):
-            text += f", dilation={self.dilation}"
-        if self.groups != 1:
-            text += f", groups={self.groups}"
-        if self.padding_mode != "zeros":
-            text += f", padding_mode={self.padding_mode}"
-        return text if self.bias is not None else f"{text}, bias=False"

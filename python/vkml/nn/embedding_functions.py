@@ -118,8 +118,8 @@ def embedding_bag(
     if padding_idx is not None:
         counted = (flat != padding_idx % weight.shape[0]).to(rows.dtype)
     index = bag.unsqueeze(1).broadcast_to(rows.shape)
-    base = vkml.zeros(bags, weight.shape[1], dtype=rows.dtype, device=rows.device)
     if mode == "max":
+        base = vkml.zeros(bags, weight.shape[1], dtype=rows.dtype, device=rows.device)
         rows = vkml.where(counted.unsqueeze(1) > 0, rows, -math.inf)
         largest = vkml.scatter_reduce(base, 0, index, rows, "amax", include_self=False)
         # A bag without rows gives 0.
@@ -127,8 +127,11 @@ def embedding_bag(
     factors = counted
     if per_sample_weights is not None:
         factors = counted * per_sample_weights.reshape(-1)
-    total = vkml.scatter_add(base, 0, index, rows * factors.unsqueeze(1))
-    if mode == "sum":
-        return total
-    sizes = vkml.scatter_add(base[:, 0], 0, bag, counted)
-    return total / sizes.clamp(min=1.0).unsqueeze(1)
+    # Halves are added up, and counted, in float32.
+    wide = vkml.float64 if rows.dtype == vkml.float64 else vkml.float32
+    base = vkml.zeros(bags, weight.shape[1], dtype=wide, device=rows.device)
+    total = vkml.scatter_add(base, 0, index, rows.to(wide) * factors.to(wide).unsqueeze(1))
+    if mode == "mean":
+        sizes = vkml.scatter_add(base[:, 0], 0, bag, counted.to(wide))
+        total = total / sizes.clamp(min=1.0).unsqueeze(1)
+    return total.to(rows.dtype)

@@ -101,12 +101,10 @@ def huber_loss(
     if not delta > 0:
         raise vkml.ArgumentError(f"[huber_loss] delta is {delta}. Pass a positive number.")
     warn_of_broadcast(input, target, "huber_loss")
-    difference = (input - target).abs()
-    loss = vkml.where(
-        difference <= delta,
-        0.5 * difference * difference,
-        delta * (difference - 0.5 * delta),
-    )
+    difference = input - target
+    # d^2 / 2 within, where the limit is d itself: smooth at 0, as second derivatives need it.
+    limited = difference.clamp(-delta, delta)
+    loss = limited * (difference - 0.5 * limited)
     if weight is not None:
         check_same_shape(loss, weight, "huber_loss")
         loss = loss * weight
@@ -125,6 +123,13 @@ def smooth_l1_loss(
     return huber_loss(input, target, reduction, beta) / beta
 
 
+def _limited_log(x: Tensor) -> Tensor:
+    """log(x), at least -100; the slope is 1 / max(x, 1e-12), as in PyTorch, not 0 at the limit."""
+    least = 1e-12
+    sloped = vkml.where(x < least, x * (1 / least), x.clamp(min=least).log())
+    return sloped + (x.log().clamp(min=-100.0) - sloped).detach()
+
+
 @in_float32
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
@@ -136,8 +141,8 @@ def binary_cross_entropy(
     """
     check_same_shape(input, target, "binary_cross_entropy")
     input = _checked_probability(input)
-    log_one = vkml.maximum(input.log(), -100.0)
-    log_zero = vkml.maximum((1 - input).log(), -100.0)
+    log_one = _limited_log(input)
+    log_zero = _limited_log(1 - input)
     loss = -(target * log_one + (1 - target) * log_zero)
     if weight is not None:
         loss = loss * weight

@@ -148,10 +148,10 @@ def avg_pool1d(
 
 
 def _power_mean(mean: Tensor, count: int, norm_type: float) -> Tensor:
-    positive = (mean * count).relu()
-    inside = positive > 0
+    total = mean * count
+    has_root = total != 0
     # The root's gradient at 0 is infinite: no sum, no gradient.
-    return vkml.where(inside, vkml.where(inside, positive, 1.0) ** (1.0 / norm_type), 0.0)
+    return vkml.where(has_root, vkml.where(has_root, total, 1.0) ** (1.0 / norm_type), 0.0)
 
 
 @through_float32
@@ -162,7 +162,7 @@ def lp_pool2d(
     stride: IntOrPair | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The `norm_type`-norm of each window: (sum(x^p))^(1 / p), of windows with a positive sum.
+    """The `norm_type`-norm of each window: (sum(x^p))^(1 / p).
 
     Args:
         input: Shape (batch, channels, height, width), or without the batch.
