@@ -211,9 +211,9 @@ def sparse_(
     if tensor.ndim != 2:
         raise vkml.ShapeError(f"[sparse_] needs a matrix, got shape {tuple(tensor.shape)}.")
     zeros = math.ceil(sparsity * tensor.shape[0])
-    where = {"generator": generator, "device": tensor.device}
-    rank = vkml.rand(tensor.shape, **where).argsort(0).argsort(0)
-    draw = vkml.randn(tensor.shape, **where) * std
+    order = vkml.rand(tensor.shape, generator=generator, device=tensor.device)
+    rank = order.argsort(0).argsort(0)
+    draw = vkml.randn(tensor.shape, generator=generator, device=tensor.device) * std
     return _assign(tensor, vkml.where(rank < zeros, 0.0, draw))
 
 
