@@ -329,6 +329,19 @@ def test_a_long_sum_is_exact(device: object) -> None:
     assert thousand.sum().item() == 1000
 
 
+@pytest.mark.parametrize("shape", [(2**20,), (2, 2**14), (2**14, 9)])
+def test_a_long_running_sum_keeps_its_digits(shape: tuple[int, ...], device: object) -> None:
+    """Added up plainly, a million tenths are off by 2,000 units of the last place."""
+    x = vkml.full(shape, 0.1, device=device)
+    expected = np.cumsum(np.full(shape, np.float32(0.1), dtype=np.float64), axis=0)
+    np.testing.assert_allclose(x.cumsum(0).numpy(), expected, rtol=2**-23)
+    if len(shape) == 1:
+        x[1000] = np.inf
+        sums = x.cumsum(0).numpy()
+        assert np.isfinite(sums[:1000]).all()
+        assert np.isposinf(sums[1000:]).all()
+
+
 def test_integer_division(device: object) -> None:
     a = vkml.tensor([110, -7, 1], device=device)
     b = vkml.tensor([55, 2, 2], device=device)

@@ -1,5 +1,6 @@
 """Second derivatives of structural operators: differences of their first, in double precision."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -182,3 +183,36 @@ def test_equal_infinities_share_the_gradient(device: object) -> None:
         )
         function(x, y).sum().backward()
         assert x.grad.tolist() == y.grad.tolist() == [0.5, 0.5]
+
+
+POINTS = np.array(list(itertools.product([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0], repeat=2)))
+BINARY = ["add", "atan2", "div", "fmod", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum"]
+BINARY += ["mul", "pow", "remainder", "sub", "xlog1py", "xlogy"]
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_every_second_derivative_of_two_operands(name: str) -> None:
+    """At zeros, ones, ties and signs of all kinds: as PyTorch's, where PyTorch's is a number."""
+    results = []
+    for module in (vkml, torch):
+        function = getattr(module, name, None) or getattr(module.special, name)
+        differentiate = vkml.grad if module is vkml else torch.autograd.grad
+        operands = [
+            module.tensor(column.tolist(), dtype=module.float64, requires_grad=True)
+            for column in POINTS.T
+        ]
+        options = {"materialize_grads": True, "retain_graph": True}
+        first = differentiate(function(*operands).sum(), operands, create_graph=True, **options)
+        found = list(first)
+        for gradient in first:
+            if gradient.requires_grad:
+                found += differentiate(gradient.sum(), operands, **options)
+            else:
+                found += [module.zeros_like(operand) for operand in operands]
+        results.append([np.array(each.tolist()) for each in found])
+    compared = 0
+    for mine, wanted in zip(*results, strict=True):
+        known = np.isfinite(wanted)
+        compared += known.sum()
+        np.testing.assert_allclose(mine[known], wanted[known], rtol=1e-6, atol=1e-9)
+    assert compared > 100

@@ -7,7 +7,6 @@ from typing import Any
 
 import vkml
 from vkml import Tensor
-from vkml._vkml import broadcast_to as broadcast_to
 from vkml.argument_errors import check_arguments as _check_arguments
 
 __all__ = [
@@ -55,10 +54,19 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(result)
 
 
+def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
+    """A tensor's elements repeated to fill a shape.
+
+    A tensor of its own, for programs written for NumPy write to parts of it; `vkml.broadcast_to`
+    gives a view.
+    """
+    return vkml.broadcast_to(x, shape).clone()
+
+
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """Tensors as views of the shape they have in common."""
+    """Tensors of the shape they have in common; see `broadcast_to`."""
     shape = broadcast_shapes(*(array.shape for array in arrays))
-    return tuple(array.broadcast_to(shape) for array in arrays)
+    return tuple(broadcast_to(array, shape) for array in arrays)
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:

@@ -97,6 +97,26 @@ Value Reduction::wins(const Partial& challenger, const Partial& holder) const {
                                    logical_or(is_nan(b), ordinary));
 }
 
+/// D. E. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B: the rounded sum, and exactly
+/// what rounding has lost.
+Partial two_sum(const Partial& a, const Partial& b) {
+  const Value sum = a.value + b.value;
+  const Value b_part = sum - a.value;
+  const Value a_part = sum - b_part;
+  Value rest = (a.value - a_part) + (b.value - b_part);
+  if (a.rest && b.rest) {
+    rest = (a.rest + b.rest) + rest;
+  } else if (a.rest || b.rest) {
+    rest = (a.rest ? a.rest : b.rest) + rest;
+  }
+  return {sum, {}, rest};
+}
+
+Value rounded_sum(const Partial& sum) {
+  const Value whole = sum.value + sum.rest;
+  return sum.value.builder->select(is_finite(sum.value), whole, sum.value);
+}
+
 Partial Reduction::combine(const Partial& a, const Partial& b) const {
   spirv::Builder& builder = shader_->builder();
   switch (kind_) {
@@ -115,21 +135,6 @@ Partial Reduction::combine(const Partial& a, const Partial& b) const {
   Partial result{builder.select(b_wins, b.value, a.value), {}, {}};
   if (has_position()) result.position = builder.select(b_wins, b.position, a.position);
   return result;
-}
-
-/// D. E. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B: the rounded sum, and exactly
-/// what rounding has lost.
-Partial Reduction::two_sum(const Partial& a, const Partial& b) {
-  const Value sum = a.value + b.value;
-  const Value b_part = sum - a.value;
-  const Value a_part = sum - b_part;
-  Value rest = (a.value - a_part) + (b.value - b_part);
-  if (a.rest && b.rest) {
-    rest = (a.rest + b.rest) + rest;
-  } else if (a.rest || b.rest) {
-    rest = (a.rest ? a.rest : b.rest) + rest;
-  }
-  return {sum, {}, rest};
 }
 
 Partial Reduction::masked(Value condition, const Partial& a) const {
@@ -231,9 +236,7 @@ Value Reduction::result(const Partial& partial) const {
     return b.widen(index, value_type(result_).scalar);
   }
   if (result_ == ScalarType::kBool) return not_equal(partial.value, 0);
-  if (!partial.rest) return partial.value;
-  // The rest of an infinity is NaN.
-  return b.select(is_finite(partial.value), partial.value + partial.rest, partial.value);
+  return partial.rest ? rounded_sum(partial) : partial.value;
 }
 
 PartialVariable::PartialVariable(spirv::Builder& builder, const Reduction& reduction,

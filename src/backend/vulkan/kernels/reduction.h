@@ -22,6 +22,11 @@ struct Partial {
   spirv::Value rest;
 };
 
+/// a + b, two sums each with what it has lost; of `rest` undefined, nothing.
+Partial two_sum(const Partial& a, const Partial& b);
+/// A sum with what it has lost. The rest of an infinity is NaN, and left out.
+spirv::Value rounded_sum(const Partial& sum);
+
 class Reduction {
  public:
   /// `instruction` is a kReduce over values of `operand`.
@@ -57,7 +62,6 @@ class Reduction {
     return kind_ == ops::ReduceKind::kMax || kind_ == ops::ReduceKind::kArgMax;
   }
   std::uint64_t identity_bits() const;
-  static Partial two_sum(const Partial& a, const Partial& b);
   spirv::Value wins(const Partial& challenger, const Partial& holder) const;
   spirv::Value to_ordered_key(spirv::Value value) const;
   spirv::Value from_ordered_key(spirv::Value key) const;

@@ -13,6 +13,7 @@
 #include "kernels/conversions.h"
 #include "kernels/kernels.h"
 #include "kernels/per_element.h"
+#include "kernels/reduction.h"
 #include "vkml/ops/core_kind.h"
 
 namespace vkml::vulkan {
@@ -24,7 +25,8 @@ namespace {
 
 constexpr std::size_t kLast = kMaxDims - 1;
 
-/// What is carried: for kLinear the factor and the sum, for positions the value and its place.
+/// What is carried: for kLinear the factor and the sum, for positions the value and its place, for
+/// sums in f32 the sum and what it has lost.
 struct Carried {
   Value first, second;
 };
@@ -38,7 +40,12 @@ class Scan {
         a_(shader, kernel.core_inputs[0]),
         b_input_(shader, kernel.core_inputs.back()) {}
 
-  bool is_pair() const { return kind_ != ScanKind::kSum && kind_ != ScanKind::kProduct; }
+  bool is_pair() const {
+    return is_compensated() || (kind_ != ScanKind::kSum && kind_ != ScanKind::kProduct);
+  }
+  bool is_compensated() const {
+    return kind_ == ScanKind::kSum && scalar_ == ops::ScalarType::kF32;
+  }
   bool has_position() const { return kind_ == ScanKind::kArgMax || kind_ == ScanKind::kArgMin; }
   spirv::Type first_type() const { return value_type(scalar_); }
   spirv::Type second_type() const { return has_position() ? spirv::kInt32 : value_type(scalar_); }
@@ -46,13 +53,14 @@ class Scan {
   Carried element(const Coordinates& at, Value position) const {
     const Value a = a_.load(at);
     if (has_position()) return {a, position};
+    if (is_compensated()) return {a, b_.constant(first_type(), 0)};
     return {a, kind_ == ScanKind::kLinear ? b_input_.load(at) : Value{}};
   }
 
   Carried identity() const {
     if (has_position()) return {b_.constant(first_type(), extreme_bits()), b_.u32(0)};
     const Value zero = b_.constant(first_type(), 0);
-    if (kind_ == ScanKind::kSum) return {zero, {}};
+    if (kind_ == ScanKind::kSum) return {zero, is_compensated() ? zero : Value{}};
     const Value one = b_.constant(first_type(), one_bits());
     return {one, kind_ == ScanKind::kLinear ? zero : Value{}};
   }
@@ -60,8 +68,12 @@ class Scan {
   /// `left` comes before `right`.
   Carried combine(const Carried& left, const Carried& right) const {
     switch (kind_) {
-      case ScanKind::kSum:
-        return {left.first + right.first, {}};
+      case ScanKind::kSum: {
+        if (!is_compensated()) return {left.first + right.first, {}};
+        const Partial sum =
+            two_sum({left.first, {}, left.second}, {right.first, {}, right.second});
+        return {sum.value, sum.rest};
+      }
       case ScanKind::kProduct:
         return {left.first * right.first, {}};
       case ScanKind::kLinear:
@@ -73,7 +85,10 @@ class Scan {
     return {b_.select(wins, right.first, left.first), b_.select(wins, right.second, left.second)};
   }
 
-  Value result(const Carried& carried) const { return is_pair() ? carried.second : carried.first; }
+  Value result(const Carried& carried) const {
+    if (is_compensated()) return rounded_sum({carried.first, {}, carried.second});
+    return is_pair() ? carried.second : carried.first;
+  }
 
  private:
   /// The later of equals; a NaN stays until the next NaN.
