@@ -6,6 +6,7 @@ small right ones.
 
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +148,12 @@ def faults(kind: type) -> dict[str, list[str]]:
 
 
 CLASSES = public_classes()
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A method that writes the file "a" was called rightly."""
+    monkeypatch.chdir(tmp_path)
 
 
 def test_every_public_class_can_be_made() -> None:

@@ -99,6 +99,12 @@ def faults(function, every):
             yield arguments, error
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(monkeypatch, tmp_path):
+    """`save(tensor, "a")` is no mistake: it writes a file."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_every_function_rejects_with_an_exception_of_vkml(name):
     found = {

@@ -70,8 +70,7 @@ class Scan {
     switch (kind_) {
       case ScanKind::kSum: {
         if (!is_compensated()) return {left.first + right.first, {}};
-        const Partial sum =
-            two_sum({left.first, {}, left.second}, {right.first, {}, right.second});
+        const Partial sum = two_sum({left.first, {}, left.second}, {right.first, {}, right.second});
         return {sum.value, sum.rest};
       }
       case ScanKind::kProduct:
