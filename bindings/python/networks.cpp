@@ -156,8 +156,8 @@ void bind_networks(nb::module_& m) {
       },
       nb::arg("input"), nb::arg("dim"), nb::arg("eps") = 1e-5,
       "(x - mean) / sqrt(variance + eps) over axes, with the biased variance.");
-  m.def("_as_product_operand", &as_product_operand, nb::arg("input"),
-        "What a matrix product takes in place of a tensor: under autocast, its cast.");
+  m.def("_add_to_product", &add_to_product, nb::arg("product"), nb::arg("addend"),
+        "The sum, under autocast in the product's precision.");
   m.def("_checked_probability", &checked_probability, nb::arg("input"),
         "The input of binary_cross_entropy, which raises where it is no probability.");
   m.def(

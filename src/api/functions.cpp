@@ -387,7 +387,9 @@ Tensor layer_norm(const Tensor& x, const Extents& normalized, const Tensor& weig
   return record(y);
 }
 
-Tensor as_product_operand(const Tensor& x) { return record(graph::as_product_operand(x.value())); }
+Tensor add_to_product(const Tensor& product, const Tensor& addend) {
+  return record(product.value() + graph::as_product_operand(addend.value()));
+}
 
 Tensor checked_probability(const Tensor& x) {
   return record(graph::checked_probability(x.value()));

@@ -143,21 +143,21 @@ void check_not_empty(const char* op, const Value& x, Axes axes) {
   }
 }
 
+/// What can be ordered: bools as 0 and 1.
+Value numbers_of(const Value& x) { return x.dtype() == DType::kBool ? cast(x, DType::kU8) : x; }
+
 Value arg_reduce(const OpInfo& op, const Value& x, Axes axes, bool keepdim) {
   if (axes.size() > 1) throw ArgumentError(fmt::format("[{}] takes one axis or none", op.name));
   check_not_empty(op.name, x, axes);
   check_positions(op.name, reduced_count(x.shape(), mask_of(op.name, axes, x.rank())));
-  const Value numbers = x.dtype() == DType::kBool ? cast(x, DType::kU8) : x;
-  return reduce(op, numbers, axes, keepdim, DType::kI32);
+  return reduce(op, numbers_of(x), axes, keepdim, DType::kI32);
 }
 
 Value first_extreme(const OpInfo& op, const Value& x, std::int64_t axis, bool keepdim) {
   const std::int64_t axes[] = {axis};
   check_not_empty(op.name, x, axes);
-  const bool is_bool = x.dtype() == DType::kBool;
-  const Value found = reduce(op, is_bool ? cast(x, DType::kU8) : x, axes, keepdim,
-                             is_bool ? DType::kU8 : x.dtype());
-  return cast(found, x.dtype());
+  const Value numbers = numbers_of(x);
+  return cast(reduce(op, numbers, axes, keepdim, numbers.dtype()), x.dtype());
 }
 
 }  // namespace

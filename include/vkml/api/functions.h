@@ -163,8 +163,9 @@ enum class Reduction { kNone, kMean, kSum };
 Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                      Reduction reduction = Reduction::kMean, std::int64_t ignore_index = -100,
                      double label_smoothing = 0);
-/// x as a matrix product takes it: cast, under autocast. For what is added to products.
-Tensor as_product_operand(const Tensor& x);
+/// A product and what is added to it: under autocast in the product's precision, so that a bias in
+/// float32 does not take what follows back to it.
+Tensor add_to_product(const Tensor& product, const Tensor& addend);
 /// x, as binary cross entropy takes it: ArgumentError under that name, when a result is observed,
 /// where an element is outside [0, 1] or NaN.
 Tensor checked_probability(const Tensor& x);

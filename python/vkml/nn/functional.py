@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import vkml
 from vkml import Tensor
-from vkml._vkml import _as_product_operand
+from vkml._vkml import _add_to_product
 from vkml.argument_errors import check_arguments as _check_arguments
 from vkml.nn.activation_functions import (
     celu,
@@ -233,7 +233,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         bias: Shape (out,), or None.
     """
     result = input @ (weight.transpose(-1, -2) if weight.ndim > 1 else weight)
-    return result if bias is None else result + _as_product_operand(bias)
+    return result if bias is None else _add_to_product(result, bias)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -253,7 +253,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     rows1, rows2 = input1.reshape(-1, input1.shape[-1]), input2.reshape(-1, input2.shape[-1])
     result = vkml.einsum("bi,oij,bj->bo", rows1, weight, rows2)
     result = result.reshape(*input1.shape[:-1], weight.shape[0])
-    return result if bias is None else result + _as_product_operand(bias)
+    return result if bias is None else _add_to_product(result, bias)
 
 
 _check_arguments(globals(), __all__)
