@@ -21,10 +21,15 @@ void count_share(void* context, int share, int) {
   ++(*static_cast<Counts*>(context))[static_cast<std::size_t>(share)];
 }
 
+// The threads of a pool never end, so no pool may: each stays reachable until the process exits.
+Workers* lasting_workers(int threads) {
+  static auto* const pools = new std::vector<Workers*>;
+  return pools->emplace_back(new Workers(threads));
+}
+
 TEST(Workers, carry_each_share_out_once) {
   for (const int threads : {0, 1, 3}) {
-    // Their threads outlive the test.
-    auto* workers = new Workers(threads);
+    Workers* workers = lasting_workers(threads);
     for (int run = 0; run < 2000; ++run) {
       const int shares = 1 + run % 7;
       Counts counts{};
@@ -39,7 +44,7 @@ TEST(Workers, carry_each_share_out_once) {
 }
 
 TEST(Workers, shares_run_beside_each_other) {
-  auto* workers = new Workers(1);
+  Workers* workers = lasting_workers(1);
   struct Meeting {
     std::atomic<int> arrived{0};
   } meeting;
@@ -56,7 +61,7 @@ TEST(Workers, shares_run_beside_each_other) {
 }
 
 TEST(Workers, refuse_a_second_caller) {
-  auto* workers = new Workers(1);
+  Workers* workers = lasting_workers(1);
   struct State {
     Workers* workers;
     std::atomic<int> refused{0};
