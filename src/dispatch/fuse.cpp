@@ -19,6 +19,10 @@ constexpr std::size_t kJoinedParts = kMaxOperands;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+/// Elements from which a kernel is worth more than a dispatch, and up to which it costs no more.
+constexpr std::int64_t kLarge = std::int64_t{1} << 20;
+constexpr std::int64_t kSmall = std::int64_t{1} << 16;
+
 class Fuser {
  public:
   Fuser(const Schedule& schedule, const FusionOptions& options)
@@ -32,6 +36,7 @@ class Fuser {
 
   Fusion run() {
     find_buffered_sources();
+    find_last_readers();
     for (int i = 0; i < schedule_.size(); ++i) {
       const Step& step = schedule_[i];
       const bool grouped = step.role == Role::kCompute
@@ -46,6 +51,11 @@ class Fuser {
   }
 
  private:
+  struct Extent {
+    std::int64_t elements = 0;  // the most that a member reads or gives
+    bool waits = false;         // a large one is among its members, or among what they wait for
+  };
+
   /// Inline values that somebody reads from memory all the same.
   void find_buffered_sources() {
     buffered_.assign(at(schedule_.size()), false);
@@ -66,6 +76,24 @@ class Fuser {
     }
   }
 
+  void find_last_readers() {
+    last_reader_.assign(at(schedule_.size()), -1);
+    for (int i = 0; i < schedule_.size(); ++i) {
+      for (const int source : schedule_.sources_of(i)) {
+        last_reader_[at(root_of(schedule_, source))] = i;
+      }
+    }
+  }
+
+  /// The most elements that a step reads or gives.
+  std::int64_t elements_of(int position) const {
+    std::int64_t most = schedule_[position].node->numel();
+    for (const int source : schedule_.sources_of(position)) {
+      most = std::max(most, schedule_[source].node->numel());
+    }
+    return most;
+  }
+
   std::vector<int> source_groups(int position) const {
     std::vector<int> groups;
     for (const int source : schedule_.sources_of(position)) {
@@ -83,6 +111,10 @@ class Fuser {
     const int own = graph_.add(candidates);
     groups_.emplace_back();
     groups_[at(own)].members = {position};
+    Extent extent{elements_of(position), false};
+    extent.waits = extent.elements >= kLarge;
+    for (const int candidate : candidates) extent.waits |= extents_[at(candidate)].waits;
+    extents_.push_back(extent);
     result_.group_of[at(position)] = own;
     if (!form_.describe(groups_[at(own)])) {
       throw InternalError("a single operator does not form a kernel: " +
@@ -94,8 +126,20 @@ class Fuser {
     if (schedule_[position].node->family() == Family::kConcat) join_parts(candidates);
     if (!is_program(schedule_, position) || schedule_[position].role == Role::kScalar) return;
     for (const int candidate : candidates) {
+      if (is_better_apart(own, candidate, position)) continue;
       if (!graph_.path_between(own, candidate)) try_merge(own, candidate);
     }
+  }
+
+  /// A small group with a number that others read later: they would have to wait for large groups
+  /// once it is part of one that does. How many labels a mean loss counts is one: the gradient of
+  /// the logits needs it, and not the loss, and so can be part of the kernel that reads the logits.
+  bool is_better_apart(int own, int candidate, int position) const {
+    const Extent& extent = extents_[at(candidate)];
+    if (extent.waits || extent.elements > kSmall || !extents_[at(own)].waits) return false;
+    return std::ranges::any_of(groups_[at(candidate)].members, [&](int member) {
+      return last_reader_[at(member)] > position && schedule_[member].node->numel() == 1;
+    });
   }
 
   /// `from` is -1 where the companion's result is there already.
@@ -127,6 +171,9 @@ class Fuser {
     for (const int member : groups_[at(from)].members) result_.group_of[at(member)] = into;
     groups_[at(into)] = std::move(merged);
     groups_[at(from)] = {};
+    Extent& extent = extents_[at(into)];
+    extent.elements = std::max(extent.elements, extents_[at(from)].elements);
+    extent.waits |= extents_[at(from)].waits;
     graph_.merge(into, from);
   }
 
@@ -178,7 +225,9 @@ class Fuser {
   bool is_enabled_;
   Fusion result_;
   std::vector<bool> buffered_;  // by position: an inline value that is read from memory
+  std::vector<int> last_reader_;  // by position; -1: none
   std::vector<Group> groups_;
+  std::vector<Extent> extents_;  // of the groups
   GroupGraph graph_;
 };
 

@@ -1,5 +1,5 @@
 // Cross entropy as a row expression: the target's column is found by comparing coordinates, so that
-// loss and gradient each read the logits once and no scatter is needed.
+// no scatter is needed, and loss and gradient are one kernel that reads the logits. Bound: memory.
 
 #include <bit>
 
@@ -13,21 +13,33 @@ namespace {
 struct Rows {
   Value logits;  // wide
   Value hit;     // where the class is the target
-  Value valid;   // rows that count
   int axis = 0;
   std::int64_t classes = 0;
 };
 
-Rows rows_of(const Value& logits, const Value& target, std::int64_t ignore_index) {
+/// Which rows count depends on labels that nothing has been checked of.
+Value counted(const Value& labels, std::int64_t ignore_index) {
+  return ne(labels, weak_scalar(ignore_index, labels.device()));
+}
+
+Rows rows_of(const Value& logits, const Value& target) {
   Rows rows;
   rows.axis = logits.rank() == 1 ? 0 : 1;
   rows.classes = logits.shape()[rows.axis];
   rows.logits = cast(logits, size_of(logits.dtype()) == 2 ? DType::kF32 : logits.dtype());
   const Value column = unsqueeze(target, rows.axis);
   const Value classes = iota(logits.shape().extents(), rows.axis, logits.device());
-  rows.valid = ne(target, weak_scalar(ignore_index, target.device()));
   rows.hit = eq(classes, column);
   return rows;
+}
+
+/// The loss has found the largest logit of each row and the logarithm of its sum: a gradient that
+/// is to be differentiated again cannot take them for constants.
+Value probabilities(const Value& output, const Rows& rows) {
+  if (grad_enabled()) return softmax(rows.logits, rows.axis);
+  const Value top(output->source(4));
+  const Value log_sum(output->source(5));
+  return exp(rows.logits - top - log_sum);
 }
 
 /// gradient of row r: w_r (softmax - (1 - s) onehot - s / classes), w_r = 0 for ignored rows.
@@ -36,17 +48,20 @@ void cross_entropy_rule(const Value& output, const Value& gradient, std::span<Va
   const Value logits(output->source(1));
   const Value target(output->source(2));
   const double smoothing = std::bit_cast<double>(output->attributes()[1]);
-  const Rows rows = rows_of(logits, target, output->attributes()[0]);
-  const Value p = softmax(rows.logits, rows.axis);
+  const Value labels(output->source(3));
+  const Rows rows = rows_of(logits, target);
+  const Value p = probabilities(output, rows);
   const Value onehot = cast(rows.hit, p.dtype());
   Value difference = p - onehot * (1.0 - smoothing);
   if (smoothing != 0) difference = difference - smoothing / static_cast<double>(rows.classes);
-  const Value weight = unsqueeze(where_else_zero(rows.valid, cast(gradient, p.dtype())), rows.axis);
+  // Known before the logits are: what gradient and loss read of them is one kernel.
+  const Value valid = counted(labels, output->attributes()[0]);
+  const Value weight = unsqueeze(where_else_zero(valid, cast(gradient, p.dtype())), rows.axis);
   gradients[1] = cast(where_else_zero(ne(weight, 0.0), weight * difference), logits.dtype());
 }
 constexpr OpInfo kTargetCheck{"cross_entropy", Family::kCheck, 0, nullptr};
 constexpr OpInfo kCrossEntropyOp{
-    "cross_entropy", Family::kCustom, 0, &cross_entropy_rule, {.operands = 0b110}};
+    "cross_entropy", Family::kCustom, 0, &cross_entropy_rule, {.operands = 0b111110}};
 
 }  // namespace
 
@@ -77,23 +92,24 @@ Value cross_entropy_rows(const Value& logits, const Value& target, std::int64_t 
   if (logits.shape()[axis] == 0) throw ShapeError("[cross_entropy] there are no classes");
   const Value labels = target.dtype() == DType::kU8 ? cast(target, DType::kI32) : target;
   const Value checked = check_range(kTargetCheck, labels, logits.shape()[axis], ignore_index);
-  Value loss;
+  Value loss, top, log_sum;
   {
     const GradientMode without_gradients(false);
-    const Rows rows = rows_of(logits, checked, ignore_index);
+    const Rows rows = rows_of(logits, checked);
     const std::int64_t axes[] = {rows.axis};
-    const Value top = max(rows.logits, axes, true);
+    top = max(rows.logits, axes, true);
     const Value shifted = rows.logits - top;
-    const Value lse = log(sum(exp(shifted), axes, false));
+    log_sum = log(sum(exp(shifted), axes, true));
+    const Value lse = reshape(log_sum, checked.shape().extents());
     const Value hit = sum(where_else_zero(rows.hit, shifted), axes, false);
     Value row = lse - hit;
     if (label_smoothing != 0) {
       const Value uniform = lse - mean(shifted, axes, false);
       row = row * (1.0 - label_smoothing) + uniform * label_smoothing;
     }
-    loss = cast(where_else_zero(rows.valid, row), logits.dtype());
+    loss = cast(where_else_zero(counted(labels, ignore_index), row), logits.dtype());
   }
-  const std::array<Value, 2> inputs{logits, checked};
+  const std::array<Value, 5> inputs{logits, checked, labels, top, log_sum};
   return with_gradient(kCrossEntropyOp, loss, inputs,
                        {ignore_index, std::bit_cast<std::int64_t>(label_smoothing)});
 }
