@@ -9,10 +9,11 @@ samples.
 
     PYTHONPATH=build/release/python python benchmarks/run.py --device cpu
     ... --only matmul --only softmax      rows whose name contains one of these
+    ... --scaling                         time against size, over four decades, instead
     ... --quick                           small sizes and three samples: a look, not a measurement
     ... --cpp build/benchmarks/bench_cpp  rows from C++, too
 
-The report goes to benchmarks/results/<device>-<date>.md as well.
+The report goes to benchmarks/results/<device>-<date>.md as well; compare.py compares two of them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from frameworks import FRAMEWORKS
-from workloads import SIZES, Workload, workloads
+from workloads import TABLES, Workload
 
 HERE = pathlib.Path(__file__).parent
 DEVICE_NOTE = (
@@ -263,6 +264,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time vkML against PyTorch.")
     parser.add_argument("--device", choices=["cpu", "vulkan"], default="cpu")
     parser.add_argument("--only", action="append", default=[], help="part of a row's name")
+    parser.add_argument("--scaling", action="store_true", help="time against size, instead")
     parser.add_argument("--quick", action="store_true", help="small sizes, three samples")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--samples", type=int, help=f"for each row (default {SAMPLES})")
@@ -276,7 +278,9 @@ def main() -> None:
     options = arguments()
     samples = options.samples or (QUICK_SAMPLES if options.quick else SAMPLES)
     name, sizes = device_name(options.device)
-    if options.quick and sizes != "software":
+    if options.scaling:
+        sizes = "scaling"
+    elif options.quick and sizes != "software":
         sizes = "quick"
     peers = [peer for peer in FRAMEWORKS if peer != "vkml"]
     workers = {
@@ -309,7 +313,7 @@ def main() -> None:
 
     failures = []
     wanted = [text.lower() for text in options.only]
-    for workload in workloads(SIZES[sizes]):
+    for workload in TABLES[sizes]():
         if wanted and not any(text in workload.name.lower() for text in wanted):
             continue
         results = measure(workload, workers, samples)
@@ -325,7 +329,7 @@ def main() -> None:
         for cells in cpp_rows(options.cpp, options.device, samples):
             if not wanted or any(text in cells[0].lower() for text in wanted):
                 add(cells)
-    if not wanted:
+    if not wanted and not options.scaling:
         add(import_row(peers, samples))
 
     if failures:
@@ -333,7 +337,8 @@ def main() -> None:
     if not options.quick and not wanted:
         options.output.mkdir(parents=True, exist_ok=True)
         slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        file = options.output / f"{slug}-{date}.md"
+        kind = "scaling-" if options.scaling else ""
+        file = options.output / f"{kind}{slug}-{date}.md"
         file.write_text("\n".join(lines) + "\n")
         print(f"\nwritten to {file}")
     if failures:

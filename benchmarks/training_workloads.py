@@ -58,12 +58,17 @@ def optimizer_for(framework: Framework, name: str, model: Any) -> Any:
     return getattr(optim, name)(model.parameters(), lr=1e-3)
 
 
-def mlp(optimizer: str, recorded: bool, framework: Framework) -> Call:
-    """784-128-10 with ReLU, batch 64."""
+def mlp(optimizer: str, recorded: bool, batch: int, framework: Framework) -> Call:
+    """784-128-10 with ReLU."""
     nn = framework.lib.nn
     model = framework.to_device(nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)))
     return training_step(
-        framework, model, optimizer_for(framework, optimizer, model), normal(64, 784), 10, recorded
+        framework,
+        model,
+        optimizer_for(framework, optimizer, model),
+        normal(batch, 784),
+        10,
+        recorded,
     )
 
 

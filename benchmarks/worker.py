@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from frameworks import FRAMEWORKS, Framework
-from workloads import SIZES, Workload, workloads
+from workloads import TABLES, Workload
 
 SHORTEST_SAMPLE = 0.02
 WARM_UP = 3
@@ -70,14 +70,14 @@ class Timed:
         return {"count": found.count / repeats, "seconds": found.seconds / repeats}
 
 
-def main(name: str, device: str, sizes: str) -> None:
+def main(name: str, device: str, table: str) -> None:
     """Serve requests until the input ends."""
     # What libraries print must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
     framework = FRAMEWORKS[name](device)
-    known = {workload.name: workload for workload in workloads(SIZES[sizes])}
+    known = {workload.name: workload for workload in TABLES[table]()}
     answers.write(json.dumps({"ready": framework.describe()}) + "\n")
 
     timed: Timed | None = None

@@ -290,8 +290,10 @@ def compute_bound(sizes: Sizes) -> Iterator[Workload]:
 def training_steps(sizes: Sizes) -> Iterator[Workload]:
     """Whole training steps."""
     for optimizer in ("SGD", "Adam"):
-        yield Workload(f"MLP step, {optimizer}", partial(training.mlp, optimizer, False), "ms")
-        yield Workload(f"MLP step, {optimizer}, jit", partial(training.mlp, optimizer, True), "ms")
+        yield Workload(f"MLP step, {optimizer}", partial(training.mlp, optimizer, False, 64), "ms")
+        yield Workload(
+            f"MLP step, {optimizer}, jit", partial(training.mlp, optimizer, True, 64), "ms"
+        )
     batch = sizes.cnn_batch
     width, steps, sequences = sizes.lstm
     for recorded, ending in ((False, ""), (True, ", jit")):
@@ -315,3 +317,34 @@ def workloads(sizes: Sizes) -> Iterator[Workload]:
     yield from memory_bound(sizes)
     yield from compute_bound(sizes)
     yield from training_steps(sizes)
+
+
+DECADES = tuple(10**exponent for exponent in range(3, 8))
+
+
+def scaling() -> Iterator[Workload]:
+    """Time against size, over four decades: where overheads end and where caches do."""
+    for size in DECADES:
+        yield Workload(f"chain, elements {size}", partial(kernels.chain, size), "us")
+    for size in DECADES:
+        yield Workload(f"sum, elements {size}", partial(kernels.total, size), "us")
+    for side in (10, 32, 100, 316, 1000, 3162):
+        product = Product(side, side, side)
+        yield Workload(
+            f"matmul, products {side**3}", partial(kernels.matmul, product, "float32"), "us"
+        )
+    for batch in (1, 10, 100, 1000, 10_000):
+        yield Workload(f"MLP step, batch {batch}", partial(training.mlp, "SGD", False, batch), "us")
+    for count in (10, 100, 1000, 10_000, 100_000):
+        yield Workload(
+            f"dependent adds, nodes {count}",
+            partial(overhead.adds, count, Run.AT_THE_END),
+            "us",
+            has_kernels=False,
+        )
+
+
+TABLES: dict[str, Callable[[], Iterator[Workload]]] = {
+    **{name: partial(workloads, sizes) for name, sizes in SIZES.items()},
+    "scaling": scaling,
+}
