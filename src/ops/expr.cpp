@@ -179,8 +179,8 @@ Expr Expr::emit(Opcode op, ScalarType type, std::int64_t imm) const {
 Expr Expr::emit(Opcode op, ScalarType type, const Expr& b, std::int64_t imm) const {
   return {builder_, builder_->emit({op, type, reg_, b.reg_, 0, imm})};
 }
-Expr Expr::emit(Opcode op, ScalarType type, const Expr& b, const Expr& c) const {
-  return {builder_, builder_->emit({op, type, reg_, b.reg_, c.reg_, 0})};
+Expr Expr::emit(Opcode op, ScalarType type, const Expr& b, const Expr& c, std::int64_t imm) const {
+  return {builder_, builder_->emit({op, type, reg_, b.reg_, c.reg_, imm})};
 }
 
 Expr operator+(const Expr& a, const Expr& b) {

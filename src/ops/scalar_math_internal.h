@@ -1,9 +1,11 @@
-// What the files of scalar_math share: Horner's rule and the split of x into 2^exponent * mantissa.
+// What the files of scalar_math share: Horner's rule, the split of x into 2^exponent * mantissa,
+// angles within a quadrant.
 #pragma once
 
 #include <initializer_list>
 
 #include "vkml/ops/expr.h"
+#include "vkml/ops/far_functions.h"
 
 namespace vkml::ops {
 
@@ -35,6 +37,20 @@ Split split_exponent(const Expr& x);
 
 /// atanh's series past its first term: (atanh(s) - s) / s for z = s * s, |s| <= 0.1716.
 Expr atanh_series(const Expr& z);
+
+/// Where b (and c) are past the reach of a formula that gave `near`, the function itself.
+inline Expr beyond(FarFunction function, const Expr& near, const Expr& b, const Expr& c) {
+  return near.emit(Opcode::kBeyond, near.type(), b, c, static_cast<std::int64_t>(function));
+}
+
+/// An angle of quadrant * pi/2 + r radians.
+struct Reduced {
+  Expr r;         // in [-pi/4, pi/4]
+  Expr quadrant;  // integer
+};
+Expr sin_of(const Reduced& angle);
+Expr cos_of(const Reduced& angle);
+Expr tan_of(const Reduced& angle);
 
 /// cos(2 pi x) and sin(2 pi x) for |x| below 2^22, without the rounding of a product with pi before
 /// the reduction.

@@ -95,8 +95,7 @@ namespace {
 /// Quotient and remainder of floats, the remainder with the sign of `sign`: b's for Python's
 /// division, a's for C's. The remainder of a quotient rounded to the nearest integer is at most
 /// half of b, so one fma gives it exactly even where division is not correctly rounded. A second
-/// step repairs quotients with more bits than the type; past what two steps reach the remainder is
-/// 0.
+/// step repairs quotients with more bits than the type; what two steps do not reach is kFmod's.
 struct FloatDivision {
   Expr quotient, remainder;
 };
@@ -108,13 +107,14 @@ FloatDivision divide_floats(const Expr& a, const Expr& b, const Expr& sign) {
   const Expr last = fma(-second, b, rest);
   const auto is_opposite = [&](const Expr& x) { return (x != 0.0) & ((x < 0.0) ^ (sign < 0.0)); };
   const Expr opposite = is_opposite(last);
+  const Expr rest_of_all = beyond(FarFunction::kFmod, last, a, b);
   // One step further, in the direction that gives the remainder its sign.
   const Expr divisor = copysign(b, sign);
   const Expr step = select((b < 0.0) ^ (sign < 0.0), b.constant(1), b.constant(-1));
   const Expr quotient = first + select(opposite, second + step, second);
-  const Expr remainder = select(opposite, last + divisor, last);
+  const Expr remainder = select(is_opposite(rest_of_all), rest_of_all + divisor, rest_of_all);
 
-  const double reach = is_f32(a) ? 0x1p46 : 0x1p104;
+  const double reach = reach_of(FarFunction::kFmod, a.type());
   const Expr a_finite = ~is_inf(a) & ~is_nan(a);
   const Expr huge = a_finite & (b != 0.0) & (abs(first) >= reach);
   const Expr infinite_b = is_inf(b) & a_finite;
@@ -122,7 +122,7 @@ FloatDivision divide_floats(const Expr& a, const Expr& b, const Expr& sign) {
   const Expr zero = a.constant(0);
   const Expr large_quotient = select(huge, first, select(b == 0.0, ratio, quotient));
   return {select(infinite_b, select(below, a.constant(-1), zero), large_quotient),
-          select(infinite_b, select(below, b, a), select(huge, zero, remainder))};
+          select(infinite_b, select(below, b, a), remainder)};
 }
 
 }  // namespace

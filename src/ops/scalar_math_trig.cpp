@@ -1,25 +1,15 @@
 // sin, cos, tan and their inverses.
 
-#include <limits>
-
 #include "scalar_math_internal.h"
 #include "vkml/ops/scalar_math.h"
 
 namespace vkml::ops {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-struct Reduced {
-  Expr r;         // in [-pi/4, pi/4]
-  Expr quadrant;  // integer
-};
-
-/// x = quadrant * pi/2 + r, with pi/2 in three parts: as long as the quadrant fits the mantissa,
-/// the first product cancels exactly. Beyond that r is NaN, as no digit of it would be right.
-Reduced reduce_quadrant(const Expr& given) {
-  const double reach = is_f32(given) ? 0x1p23 : 0x1p50;
-  const Expr x = select(abs(given) < reach, given, given.constant(kNan));
+/// x = quadrant * pi/2 + r, with pi/2 in three parts, of which the first product cancels exactly.
+/// Past the functions' reach, x * 2/pi is rounded to so few binary places that the quadrant may be
+/// the next one, and r too large for the polynomials; farther out no digit of r is right.
+Reduced reduce_quadrant(const Expr& x) {
   const Expr n = round_even(x * 0.63661977236758134308);
   const bool f32 = is_f32(x);
   const double part1 = f32 ? 1.57079637050628662109375 : 1.57079632679489655800e+00;
@@ -51,22 +41,33 @@ Expr cos_polynomial(const Expr& r) {
   return fma(series * z, z, fma(z, r.constant(-0.5), r.constant(1.0)));
 }
 
-/// sin of quadrant * pi/2 + r.
-Expr sin_of(const Expr& r, const Expr& quadrant) {
+}  // namespace
+
+Expr sin_of(const Reduced& angle) {
+  const auto& [r, quadrant] = angle;
   const Expr value = select((quadrant & 1) != 0, cos_polynomial(r), sin_polynomial(r));
   return select((quadrant & 2) != 0, -value, value);
 }
 
-}  // namespace
+Expr cos_of(const Reduced& angle) { return sin_of({angle.r, angle.quadrant + 1}); }
 
-Expr sin(const Expr& x) {
-  const Reduced reduced = reduce_quadrant(x);
-  return select(x == 0.0, x, sin_of(reduced.r, reduced.quadrant));
+Expr tan_of(const Reduced& angle) {
+  const Expr s = sin_polynomial(angle.r);
+  const Expr c = cos_polynomial(angle.r);
+  const Expr odd = (angle.quadrant & 1) != 0;
+  return select(odd, -c, s) / select(odd, s, c);
 }
 
-Expr cos(const Expr& x) {
-  const Reduced reduced = reduce_quadrant(x);
-  return sin_of(reduced.r, reduced.quadrant + 1);
+Expr sin(const Expr& x) {
+  const Expr near = select(x == 0.0, x, sin_of(reduce_quadrant(x)));
+  return beyond(FarFunction::kSin, near, x, x);
+}
+
+Expr cos(const Expr& x) { return beyond(FarFunction::kCos, cos_of(reduce_quadrant(x)), x, x); }
+
+Expr tan(const Expr& x) {
+  const Expr near = select(x == 0.0, x, tan_of(reduce_quadrant(x)));
+  return beyond(FarFunction::kTan, near, x, x);
 }
 
 namespace {
@@ -79,23 +80,9 @@ Reduced reduce_turns(const Expr& x) {
 }
 }  // namespace
 
-Expr cos_of_turns(const Expr& x) {
-  const Reduced reduced = reduce_turns(x);
-  return sin_of(reduced.r, reduced.quadrant + 1);
-}
+Expr cos_of_turns(const Expr& x) { return cos_of(reduce_turns(x)); }
 
-Expr sin_of_turns(const Expr& x) {
-  const Reduced reduced = reduce_turns(x);
-  return sin_of(reduced.r, reduced.quadrant);
-}
-
-Expr tan(const Expr& x) {
-  const Reduced reduced = reduce_quadrant(x);
-  const Expr s = sin_polynomial(reduced.r);
-  const Expr c = cos_polynomial(reduced.r);
-  const Expr odd = (reduced.quadrant & 1) != 0;
-  return select(x == 0.0, x, select(odd, -c, s) / select(odd, s, c));
-}
+Expr sin_of_turns(const Expr& x) { return sin_of(reduce_turns(x)); }
 
 Expr atan(const Expr& x) {
   constexpr double kHalfPi = 1.57079632679489661923;

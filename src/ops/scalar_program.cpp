@@ -39,44 +39,19 @@ struct OpcodeInfo {
 
 // In the order of Opcode.
 constexpr OpcodeInfo kOpcodes[] = {
-    {"argument", 0},
-    {"load", 0},
-    {"core", 0},
-    {"scalar", 0},
-    {"constant", 0},
-    {"iota", 0},
-    {"add", 2},
-    {"sub", 2},
-    {"mul", 2},
-    {"div", 2},
-    {"rem", 2},
-    {"neg", 1},
-    {"abs", 1},
-    {"min", 2},
-    {"max", 2},
-    {"fma", 3},
-    {"sqrt", 1},
-    {"floor", 1},
-    {"ceil", 1},
-    {"trunc", 1},
-    {"round_even", 1},
-    {"mul_high_u32", 2},
-    {"and", 2},
-    {"or", 2},
-    {"xor", 2},
-    {"not", 1},
-    {"shift_left", 2},
-    {"shift_right", 2},
-    {"shift_right_logical", 2},
-    {"equal", 2},
-    {"not_equal", 2},
-    {"less", 2},
-    {"less_equal", 2},
-    {"select", 3},
-    {"convert", 1},
-    {"bitcast", 1},
-    {"narrow", 1},
-    {"reduce", 1},
+    {"argument", 0},    {"load", 0},         {"core", 0},
+    {"scalar", 0},      {"constant", 0},     {"iota", 0},
+    {"add", 2},         {"sub", 2},          {"mul", 2},
+    {"div", 2},         {"rem", 2},          {"neg", 1},
+    {"abs", 1},         {"min", 2},          {"max", 2},
+    {"fma", 3},         {"sqrt", 1},         {"floor", 1},
+    {"ceil", 1},        {"trunc", 1},        {"round_even", 1},
+    {"beyond", 3},      {"mul_high_u32", 2}, {"and", 2},
+    {"or", 2},          {"xor", 2},          {"not", 1},
+    {"shift_left", 2},  {"shift_right", 2},  {"shift_right_logical", 2},
+    {"equal", 2},       {"not_equal", 2},    {"less", 2},
+    {"less_equal", 2},  {"select", 3},       {"convert", 1},
+    {"bitcast", 1},     {"narrow", 1},       {"reduce", 1},
     {"check_index", 2},
 };
 static_assert(std::size(kOpcodes) == static_cast<std::size_t>(Opcode::kCheckIndex) + 1);
@@ -106,7 +81,8 @@ std::string to_string(const ScalarProgram& program) {
       text += fmt::format(" r{}", operands[k]);
     if (instruction.op == Opcode::kReduce) {
       text += fmt::format(" {}", name_of(static_cast<ReduceKind>(instruction.imm)));
-    } else if (instruction.op <= Opcode::kIota || instruction.op >= Opcode::kNarrow) {
+    } else if (instruction.op <= Opcode::kIota || instruction.op == Opcode::kBeyond ||
+               instruction.op >= Opcode::kNarrow) {
       text += fmt::format(" #{}", instruction.imm);
     }
     text += "\n";

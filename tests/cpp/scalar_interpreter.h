@@ -2,6 +2,7 @@
 // instruction, written from the comments of scalar_program.h. For tests of the programs' accuracy.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "vkml/core/half.h"
+#include "vkml/ops/far_functions.h"
 #include "vkml/ops/scalar_program.h"
 
 namespace vkml::interpreter {
@@ -185,8 +187,41 @@ inline std::uint64_t narrow(ScalarType type, DType dtype, std::uint64_t bits) {
                                       : bf16_to_f32(f32_to_bf16(value)));
 }
 
-/// Values of the program's first output. `arguments[i]` holds the samples of kArgument i.
-inline Column run_program(const ops::ScalarProgram& program, const std::vector<Column>& arguments) {
+/// kBeyond, by the program that devices without a function of their own run.
+inline std::vector<Column> run_program_of_many(const ops::ScalarProgram& program,
+                                               const std::vector<Column>& arguments);
+inline Column run_beyond(const Instruction& in, const Column& near, const Column& b,
+                         const Column& c) {
+  const auto function = static_cast<ops::FarFunction>(in.imm);
+  const ops::FarProgram program = ops::far_program(function, in.type);
+  std::vector<Column> state = run_program_of_many(program.begin, {b, c});
+  const auto is_missing = [&](std::uint64_t bits) {
+    const bool is_wide = program.begin.code[program.begin.outputs.back()].type == ScalarType::kI64;
+    return is_wide ? from_bits<std::int64_t>(bits) > 0 : from_bits<std::int32_t>(bits) > 0;
+  };
+  while (std::any_of(state.back().begin(), state.back().end(), is_missing)) {
+    state = run_program_of_many(program.step, state);
+  }
+  state.insert(state.begin(), {b, c});
+  const Column far = run_program_of_many(program.end, state)[0];
+  Column out(near.size());
+  with_scalar_type(in.type, [&]<typename T>(T) {
+    if constexpr (std::is_floating_point_v<T>) {
+      for (std::size_t i = 0; i < near.size(); ++i) {
+        T limit = static_cast<T>(ops::reach_of(function, in.type));
+        if (function == ops::FarFunction::kFmod) limit *= std::fabs(from_bits<T>(c[i]));
+        out[i] = std::fabs(from_bits<T>(b[i])) >= limit ? far[i] : near[i];
+      }
+    } else {
+      throw std::logic_error("not an instruction on floats");
+    }
+  });
+  return out;
+}
+
+/// Values of the program's outputs. `arguments[i]` holds the samples of kArgument i.
+inline std::vector<Column> run_program_of_many(const ops::ScalarProgram& program,
+                                               const std::vector<Column>& arguments) {
   const std::size_t count = arguments[0].size();
   std::vector<Column> registers;
   const auto type_of = [&](std::uint16_t reg) { return program.code[reg].type; };
@@ -207,6 +242,9 @@ inline Column run_program(const ops::ScalarProgram& program, const std::vector<C
         break;
       case Opcode::kSelect:
         for (std::size_t i = 0; i < count; ++i) out[i] = (*a)[i] != 0 ? (*b)[i] : (*c)[i];
+        break;
+      case Opcode::kBeyond:
+        out = run_beyond(in, *a, *b, *c);
         break;
       case Opcode::kBitcast:
         out = *a;
@@ -247,7 +285,14 @@ inline Column run_program(const ops::ScalarProgram& program, const std::vector<C
     }
     registers.push_back(std::move(out));
   }
-  return registers[program.outputs[0]];
+  std::vector<Column> results;
+  for (const std::uint16_t output : program.outputs) results.push_back(registers[output]);
+  return results;
+}
+
+/// Values of the program's only output.
+inline Column run_program(const ops::ScalarProgram& program, const std::vector<Column>& arguments) {
+  return run_program_of_many(program, arguments)[0];
 }
 
 }  // namespace vkml::interpreter

@@ -115,14 +115,6 @@ def _gelu_tanh(x: Array) -> Array:
     return x / (1 + np.exp(-inner))
 
 
-def _past(limit: float) -> Callable[..., Any]:
-    return lambda x: np.isfinite(x) & (np.abs(x) >= limit)
-
-
-def _quotient_past(limit: float) -> Callable[..., Any]:
-    return lambda a, b: np.abs(a / b) >= limit
-
-
 def _truncated_quotient(a: Array, b: Array) -> Array:
     if np.issubdtype(a.dtype, np.floating):
         return np.where((b == 0) | np.isinf(a), a / b, np.trunc((a - np.fmod(a, b)) / b))
@@ -287,13 +279,11 @@ REFERENCES: dict[str, Reference] = {
     "remainder": Reference(
         np.remainder,
         kinks=lambda a, b: _between_integers(a, b) | (np.abs(b) < 0.5),
-        stated=_quotient_past(2.0**46),
     ),
     "trunc_divide": Reference(_truncated_quotient),
     "fmod": Reference(
         np.fmod,
         kinks=lambda a, b: _between_integers(a, b) | (np.abs(b) < 0.5),
-        stated=_quotient_past(2.0**46),
     ),
     "pow": Reference(_power),
     "maximum": Reference(np.maximum, kinks=_tied),
@@ -329,9 +319,9 @@ REFERENCES: dict[str, Reference] = {
     "xlogy": Reference(_xlog(np.log)),
     "xlog1py": Reference(_xlog(np.log1p)),
     "logit": Reference(_logit, kinks=lambda x: (x < 0.1) | (x > 0.9)),
-    "sin": Reference(np.sin, stated=_past(2.0**23)),
-    "cos": Reference(np.cos, stated=_past(2.0**23)),
-    "tan": Reference(np.tan, kinks=lambda x: np.abs(np.cos(x)) < 0.2, stated=_past(2.0**23)),
+    "sin": Reference(np.sin),
+    "cos": Reference(np.cos),
+    "tan": Reference(np.tan, kinks=lambda x: np.abs(np.cos(x)) < 0.2),
     "sinc": Reference(_sinc),
     "asin": Reference(np.arcsin, kinks=lambda x: np.abs(x) > 0.9),
     "acos": Reference(np.arccos, kinks=lambda x: np.abs(x) > 0.9),

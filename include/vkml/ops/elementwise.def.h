@@ -60,8 +60,8 @@ VKML_BINARY(
     [](auto a, auto b) { return oracle::floor_divide(a, b); }, domain(-10, 10), 0.5)
 VKML_BINARY(
     remainder,
-    "a - b * floor_divide(a, b), with the sign of b; integers: x % 0 = 0. Float quotients past "
-    "2^46 (float64: 2^104) leave 0.",
+    "a - b * floor_divide(a, b), with the sign of b; integers: x % 0 = 0. Exact for quotients of "
+    "any size, as fmod; a sum with b is rounded.",
     kSame, [](auto a, auto b) { return remainder(a, b); },
     [](auto a, auto b, auto, auto g) {
       return std::pair(g, unless_zero(g, -g * floor_divide(a, b)));
@@ -74,8 +74,8 @@ VKML_BINARY(
     [](auto a, auto b) { return oracle::trunc_divide(a, b); }, domain(-10, 10), 0.5)
 VKML_BINARY(
     fmod,
-    "a - b * trunc_divide(a, b), with the sign of a; integers: x % 0 = 0. Float quotients past "
-    "2^46 (float64: 2^104) leave 0.",
+    "a - b * trunc_divide(a, b), with the sign of a; integers: x % 0 = 0. Exact for quotients of "
+    "any size.",
     kSame, [](auto a, auto b) { return fmod(a, b); },
     [](auto a, auto b, auto, auto g) {
       return std::pair(g, unless_zero(g, -g * trunc_divide(a, b)));

@@ -46,7 +46,7 @@ class Expr {
   /// An instruction of this value's program.
   Expr emit(Opcode op, ScalarType type, std::int64_t imm = 0) const;
   Expr emit(Opcode op, ScalarType type, const Expr& b, std::int64_t imm = 0) const;
-  Expr emit(Opcode op, ScalarType type, const Expr& b, const Expr& c) const;
+  Expr emit(Opcode op, ScalarType type, const Expr& b, const Expr& c, std::int64_t imm = 0) const;
 
  private:
   ProgramBuilder* builder_;

@@ -48,6 +48,7 @@ enum class Opcode : std::uint8_t {
   kCeil,
   kTrunc,
   kRoundEven,
+  kBeyond,  // imm: a FarFunction of b (and c) where they are past its reach; elsewhere a
   // Integers only (kI32, kI64); kAnd, kOr, kXor, kNot on kBool too.
   kMulHighU32,  // high 32 bits of the unsigned 32x32 product (kI32)
   kAnd,

@@ -15,6 +15,10 @@ Loop arithmetic_loop(Opcode op, ScalarType type, ScalarType source, std::int64_t
     if (static_cast<DType>(immediate) == DType::kBool && type != ScalarType::kBool) return nullptr;
     return narrow_loop(static_cast<DType>(immediate));
   }
+  if (op == Opcode::kBeyond) {
+    const auto function = static_cast<ops::FarFunction>(immediate);
+    return type == ScalarType::kF32 ? f32_beyond_loop(function) : f64_beyond_loop(function);
+  }
   // A comparison's loop is that of what it compares; a choice's, that of what it chooses.
   const bool compares = op >= Opcode::kEqual && op <= Opcode::kLessEqual;
   switch (compares ? source : type) {

@@ -7,6 +7,7 @@
 
 #include "tile/program.h"
 #include "vkml/core/dtype.h"
+#include "vkml/ops/far_functions.h"
 #include "vkml/ops/scalar_program.h"
 
 namespace vkml::cpu {
@@ -20,7 +21,7 @@ constexpr std::size_t register_bytes(ops::ScalarType type) {
 using Pattern = unsigned;
 
 /// The loop of an arithmetic instruction. `source` is the type of its first operand (of the
-/// compared values, of what is converted); for kNarrow `immediate` is the DType. The condition of
+/// compared values, of what is converted); `immediate` is the instruction's. The condition of
 /// kSelect must be a tile where another operand is. Null: no such instruction.
 Loop arithmetic_loop(ops::Opcode op, ops::ScalarType type, ops::ScalarType source,
                      std::int64_t immediate, Pattern tiles);
@@ -47,6 +48,8 @@ Loop i32_loop(ops::Opcode op, Pattern tiles);
 Loop i64_loop(ops::Opcode op, Pattern tiles);
 Loop f32_polynomial_loop(Pattern tiles);
 Loop f64_polynomial_loop(Pattern tiles);
+Loop f32_beyond_loop(ops::FarFunction function);
+Loop f64_beyond_loop(ops::FarFunction function);
 Loop convert_loop(ops::ScalarType to, ops::ScalarType from);
 Loop narrow_loop(DType dtype);
 

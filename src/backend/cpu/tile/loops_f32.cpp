@@ -14,6 +14,7 @@ namespace vkml::cpu::HWY_NAMESPACE {
 
 Loop f32_loop_here(ops::Opcode op, Pattern tiles) { return float_loop<float>(op, tiles); }
 Loop f32_polynomial_here(Pattern tiles) { return pick_polynomial<float>(tiles); }
+Loop f32_beyond_here(ops::FarFunction function) { return pick_beyond<float>(function); }
 
 }  // namespace vkml::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -23,11 +24,15 @@ namespace vkml::cpu {
 
 HWY_EXPORT(f32_loop_here);
 HWY_EXPORT(f32_polynomial_here);
+HWY_EXPORT(f32_beyond_here);
 
 Loop f32_loop(ops::Opcode op, Pattern tiles) {
   return HWY_DYNAMIC_DISPATCH(f32_loop_here)(op, tiles);
 }
 Loop f32_polynomial_loop(Pattern tiles) { return HWY_DYNAMIC_DISPATCH(f32_polynomial_here)(tiles); }
+Loop f32_beyond_loop(ops::FarFunction function) {
+  return HWY_DYNAMIC_DISPATCH(f32_beyond_here)(function);
+}
 
 }  // namespace vkml::cpu
 #endif

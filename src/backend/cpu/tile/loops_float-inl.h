@@ -6,7 +6,10 @@
 #define VKML_BACKEND_CPU_TILE_LOOPS_FLOAT_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "tile/loops-inl.h"
+#include "vkml/ops/far_functions.h"
 #include "vkml/ops/scalar_program.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -97,6 +100,79 @@ void polynomial(const Step& step, const Frame& frame) {
     }
     hn::StoreU(y0, d, r + i);
   }
+}
+
+// What a far function gives one element: the library's value. It is computed in the next wider
+// type, since libraries' own reduction is a few units off next to multiples of pi/2.
+template <ops::FarFunction kFunction, typename T>
+T far_value(T b, T c) {
+  switch (kFunction) {
+    case ops::FarFunction::kSin:
+      return std::sin(b);
+    case ops::FarFunction::kCos:
+      return std::cos(b);
+    case ops::FarFunction::kTan:
+      return std::tan(b);
+    case ops::FarFunction::kFmod:
+      break;
+  }
+  return std::fmod(b, c);
+}
+
+// Vectors all of whose elements are within reach pass through; of the others each element is
+// computed by itself.
+template <typename T, ops::FarFunction kFunction>
+void beyond(const Step& step, const Frame& frame) {
+  const Tag<T> d;
+  constexpr ops::ScalarType kType = sizeof(T) == 4 ? ops::ScalarType::kF32 : ops::ScalarType::kF64;
+  constexpr auto kReach = static_cast<T>(ops::reach_of(kFunction, kType));
+  using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
+  constexpr bool kDivides = kFunction == ops::FarFunction::kFmod;
+  const T* near = source_of<T>(step, frame, 0);
+  const T* b = source_of<T>(step, frame, 1);
+  const T* c = source_of<T>(step, frame, 2);
+  T* r = result_of<T>(step, frame);
+  const std::size_t lanes = hn::Lanes(d);
+  const auto reach = hn::Set(d, kReach);
+  for (std::size_t i = 0; i < frame.count; i += lanes) {
+    const auto value = hn::LoadU(d, near + (i & step.mask[0]));
+    const auto vb = hn::LoadU(d, b + (i & step.mask[1]));
+    const auto vc = hn::LoadU(d, c + (i & step.mask[2]));
+    const auto limit = kDivides ? hn::Mul(hn::Abs(vc), reach) : reach;
+    const auto is_far = hn::Ge(hn::Abs(vb), limit);
+    if (hn::AllFalse(d, is_far)) {
+      hn::StoreU(value, d, r + i);
+      continue;
+    }
+    HWY_ALIGN T x[kLaneMultiple];
+    HWY_ALIGN T y[kLaneMultiple];
+    HWY_ALIGN T z[kLaneMultiple];
+    hn::Store(value, d, x);
+    hn::Store(vb, d, y);
+    hn::Store(vc, d, z);
+    for (std::size_t k = 0; k < lanes; ++k) {
+      if (std::abs(y[k]) >= (kDivides ? std::abs(z[k]) * kReach : kReach)) {
+        x[k] = static_cast<T>(far_value<kFunction, Wide>(y[k], z[k]));
+      }
+    }
+    hn::StoreU(hn::Load(d, x), d, r + i);
+  }
+}
+
+template <typename T>
+Loop pick_beyond(ops::FarFunction function) {
+  using ops::FarFunction;
+  switch (function) {
+    case FarFunction::kSin:
+      return beyond<T, FarFunction::kSin>;
+    case FarFunction::kCos:
+      return beyond<T, FarFunction::kCos>;
+    case FarFunction::kTan:
+      return beyond<T, FarFunction::kTan>;
+    case FarFunction::kFmod:
+      return beyond<T, FarFunction::kFmod>;
+  }
+  return nullptr;
 }
 
 template <typename T>

@@ -237,6 +237,8 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
       return by_magnitude ? rounded_magnitude(a, false) : unary(GLSLstd450Trunc);
     case Opcode::kRoundEven:
       return by_magnitude ? rounded_magnitude(a, true) : unary(GLSLstd450RoundEven);
+    case Opcode::kBeyond:
+      return emit_beyond(shader, instruction, a, b, c);
     case Opcode::kMulHighU32:
       return multiply_high(a, b);
     case Opcode::kAnd:

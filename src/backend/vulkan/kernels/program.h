@@ -46,6 +46,11 @@ class ProgramEmitter {
 spirv::Value emit_operation(Shader& shader, const ops::Instruction& instruction, spirv::Value a,
                             spirv::Value b, spirv::Value c);
 
+/// kBeyond: the far function's own program, in a branch that an invocation takes if one of its
+/// elements lies past the reach.
+spirv::Value emit_beyond(Shader& shader, const ops::Instruction& instruction, spirv::Value near,
+                         spirv::Value b, spirv::Value c);
+
 /// The index clamped to [0, extent - 1]; reported to the status word when it lies outside.
 spirv::Value emit_index_check(Shader& shader, int site, spirv::Value index, spirv::Value extent);
 
