@@ -52,8 +52,6 @@ const char* description_of(vkml::ops::DTypeRule rule) {
       return "the promoted dtype";
     case DTypeRule::kFloat:
       return "the promoted dtype; integers and bools give float32";
-    case DTypeRule::kWideFloat:
-      return "float32 or float64; integers and bools give float32";
     case DTypeRule::kCompare:
     case DTypeRule::kPredicate:
     case DTypeRule::kLogical:

@@ -49,7 +49,6 @@ bool keeps_dtype(const ElementwiseRow& row) {
   switch (row.rule) {
     case ops::DTypeRule::kSame:
     case ops::DTypeRule::kFloat:
-    case ops::DTypeRule::kWideFloat:
     case ops::DTypeRule::kBits:
       return true;
     default:

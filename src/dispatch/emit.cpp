@@ -125,8 +125,7 @@ class Emitter {
   }
 
   Expr elementwise(int position, const Node& node) {
-    const ScalarType type = ops::operand_type(node);
-    const ops::ScalarProgram& program = ops::program_of(node.op(), type);
+    const ops::ScalarProgram& program = ops::program_of(node.op(), ops::operand_dtype(node));
     std::vector<Expr> arguments;
     for (const int source : schedule_.sources_of(position)) {
       arguments.push_back(read(source, node.shape(), *maps_));

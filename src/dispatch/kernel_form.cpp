@@ -19,7 +19,7 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 std::size_t instruction_estimate(const Schedule& schedule, int position) {
   const graph::Node& node = *schedule[position].node;
   if (node.family() != Family::kElementwise) return 4;
-  return ops::program_of(node.op(), ops::operand_type(node)).code.size();
+  return ops::program_of(node.op(), ops::operand_dtype(node)).code.size();
 }
 
 unsigned reduced_mask(const Schedule& schedule, int position, const AxisMap& source_map,

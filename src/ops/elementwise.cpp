@@ -39,8 +39,9 @@ auto call(const Function& function, const auto* operands, const Bound&... bound)
 }
 
 template <int kArity, typename Function>
-void record_row(ScalarType type, ScalarProgram& program) {
-  ProgramBuilder builder;
+void record_row(DType dtype, ScalarProgram& program) {
+  ProgramBuilder builder(dtype);
+  const ScalarType type = compute_type(dtype);
   std::vector<Expr> operands;
   for (int i = 0; i < kArity; ++i) {
     operands.emplace_back(&builder, builder.emit({Opcode::kArgument, type, 0, 0, 0, i}));
@@ -52,8 +53,9 @@ void record_row(ScalarType type, ScalarProgram& program) {
 
 /// A choice has a condition and two values.
 template <typename Function>
-void record_select(ScalarType type, ScalarProgram& program) {
-  ProgramBuilder builder;
+void record_select(DType dtype, ScalarProgram& program) {
+  ProgramBuilder builder(dtype);
+  const ScalarType type = compute_type(dtype);
   const Expr condition(&builder, builder.emit({Opcode::kArgument, ScalarType::kBool, 0, 0, 0, 0}));
   const Expr first(&builder, builder.emit({Opcode::kArgument, type, 0, 0, 0, 1}));
   const Expr second(&builder, builder.emit({Opcode::kArgument, type, 0, 0, 0, 2}));
@@ -153,9 +155,24 @@ constexpr bool kIsInEachType = false;
 template <typename Function>
 constexpr bool kIsInEachType<InEachType<Function>> = true;
 
+template <int kArity, typename Function, typename T>
+double call_oracle_in(const double* given) {
+  T operands[kArity];
+  for (int i = 0; i < kArity; ++i) operands[i] = static_cast<T>(given[i]);
+  return static_cast<double>(call<kArity>(Function{}, operands));
+}
 template <int kArity, typename Function>
-float call_single_oracle(const float* operands) {
-  return call<kArity>(Function{}, operands);
+double call_dtype_oracle(DType dtype, const double* operands) {
+  switch (dtype) {
+    case DType::kF16:
+      return call_oracle_in<kArity, Function, oracle::Half<DType::kF16>>(operands);
+    case DType::kBF16:
+      return call_oracle_in<kArity, Function, oracle::Half<DType::kBF16>>(operands);
+    case DType::kF32:
+      return call_oracle_in<kArity, Function, float>(operands);
+    default:
+      return call_oracle<kArity, Function>(operands);
+  }
 }
 
 template <int kArity, typename Program, typename Gradient, typename Oracle, typename... Options>
@@ -179,7 +196,7 @@ ElementwiseRow make_row(const char* name, const char* documentation, DTypeRule r
   // A generic formula has a meaning of its own in integers; one in double alone has not.
   constexpr bool is_generic = !requires { &Oracle::operator(); };
   if constexpr (kIsInEachType<Oracle>) {
-    row.single_oracle = &call_single_oracle<kArity, Oracle>;
+    row.dtype_oracle = &call_dtype_oracle<kArity, Oracle>;
   } else if constexpr (is_generic) {
     row.integer_oracle = &call_integer_oracle<kArity, Oracle>;
   }
@@ -211,16 +228,9 @@ const graph::OpInfo& info_of(Row row) {
   return kInfos[static_cast<std::size_t>(row)];
 }
 
-DType operand_dtype(const ElementwiseRow& row, DType promoted) {
+DType taken_dtype(const ElementwiseRow& row, DType promoted) {
   switch (row.rule) {
     case DTypeRule::kFloat:
-      return is_floating(promoted) ? promoted : kDefaultFloat;
-    case DTypeRule::kWideFloat:
-      if (is_floating(promoted) && size_of(promoted) == 2) {
-        throw DTypeError(
-            fmt::format("[{}] takes float32 and float64, not {}. Convert it: x.float()", row.name,
-                        name_of(promoted)));
-      }
       return is_floating(promoted) ? promoted : kDefaultFloat;
     case DTypeRule::kLogical:
       return DType::kBool;
@@ -255,18 +265,17 @@ DType result_dtype(const ElementwiseRow& row, DType operands) {
 std::span<const ElementwiseRow> elementwise_rows() { return kRows; }
 const ElementwiseRow& row_of(const graph::OpInfo& op) { return kRows[op.id]; }
 
-ScalarType operand_type(const graph::Node& node) {
+DType operand_dtype(const graph::Node& node) {
   const bool has_condition = row_of(node.op()).rule == DTypeRule::kSelect;
-  return compute_type(node.source(has_condition ? 1 : 0)->dtype());
+  return node.source(has_condition ? 1 : 0)->dtype();
 }
 
-const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands) {
+const ScalarProgram& program_of(const graph::OpInfo& op, DType operands) {
   struct Recorded {
     std::once_flag once;
     ScalarProgram program;
   };
-  constexpr int kTypes = 5;
-  static std::array<std::array<Recorded, kTypes>, kRowCount> table;
+  static std::array<std::array<Recorded, kDTypeCount>, kRowCount> table;
   Recorded& entry = table[static_cast<std::size_t>(op.id)][static_cast<std::size_t>(operands)];
   std::call_once(entry.once, [&] {
     try {
@@ -304,7 +313,7 @@ Value apply_elementwise_taking(Row which, std::span<Value> operands) {
       if (!graph::number_fits(operand, promoted)) promoted = DType::kI64;
     }
   }
-  const DType dtype = operand_dtype(row, promoted);
+  const DType dtype = taken_dtype(row, promoted);
   const DType result = result_dtype(row, dtype);
   Shape shape = operands[0].shape();
   bool same = shape.is_contiguous(size_of(result));
@@ -316,7 +325,7 @@ Value apply_elementwise_taking(Row which, std::span<Value> operands) {
     }
   }
   // Reports an operator that the dtype does not have now, not when the value is observed.
-  program_of(info_of(which), compute_type(dtype));
+  program_of(info_of(which), dtype);
   const Device device = operands[0].device();
   graph::SourceList sources;
   for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -6,7 +6,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
+
+#include "vkml/core/dtype.h"
+#include "vkml/core/half.h"
 
 namespace vkml::ops::oracle {
 
@@ -23,6 +27,36 @@ inline double neg(double x) { return -x; }
 inline std::int64_t neg(std::int64_t x) { return i(0 - u(x)); }
 inline double abs(double x) { return std::fabs(x); }
 inline std::int64_t abs(std::int64_t x) { return x < 0 ? neg(x) : x; }
+
+/// A number of a half-precision type: its bits.
+template <DType kType>
+struct Half {
+  Half() = default;
+  explicit Half(double value)
+      : bits(kType == DType::kF16 ? f32_to_f16(static_cast<float>(value))
+                                  : f32_to_bf16(static_cast<float>(value))) {}
+  explicit operator double() const {
+    return double{kType == DType::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits)};
+  }
+  std::uint16_t bits = 0;
+};
+
+inline double nextafter(double a, double b) { return std::nextafter(a, b); }
+inline float nextafter(float a, float b) { return std::nextafter(a, b); }
+/// In the order of the numbers, by their place in which halves are 0, 1, 2, ... away from 0.
+template <DType kType>
+Half<kType> nextafter(Half<kType> a, Half<kType> b) {
+  const auto from = static_cast<double>(a);
+  const auto to = static_cast<double>(b);
+  if (std::isnan(from)) return a;
+  if (std::isnan(to) || from == to) return b;
+  const int place = a.bits & 0x7fff;
+  const int signed_place = (std::signbit(from) ? -place : place) + (to > from ? 1 : -1);
+  const bool is_negative = signed_place < 0 || (signed_place == 0 && std::signbit(from));
+  Half<kType> result;
+  result.bits = static_cast<std::uint16_t>(std::abs(signed_place) | (is_negative ? 0x8000 : 0));
+  return result;
+}
 
 template <typename T>
 T sign(T x) {

@@ -56,12 +56,24 @@ Expr copysign(const Expr& magnitude, const Expr& sign) {
 
 Expr nextafter(const Expr& from, const Expr& to) {
   const ScalarType integer = integer_of(from);
+  const DType dtype = from.builder().operands();
+  // Bits count up away from 0, those of halves within an f32 in steps of what they lack.
+  const int lacking = dtype == DType::kF16 ? 13 : (dtype == DType::kBF16 ? 16 : 0);
+  const Expr unit = from.bits_of(integer, std::int64_t{1} << lacking);
   const Expr bits = bitcast(from, integer);
-  // Bits count up away from 0.
-  const Expr outward = (to > from) ^ (bits < 0);
-  const Expr next = bitcast(select(outward, bits + 1, bits - 1), from.type());
-  const Expr smallest = copysign(bitcast(from.bits_of(integer, 1), from.type()), to);
-  const Expr moved = select(from == 0.0, smallest, next);
+  const Expr upward = to > from;
+  const Expr outward = upward ^ (bits < 0);
+  const Expr next = bitcast(select(outward, bits + unit, bits - unit), from.type());
+  const Expr smallest = copysign(bitcast(unit, from.type()), to);
+  Expr moved = select(from == 0.0, smallest, next);
+  if (dtype == DType::kF16) {
+    // Subnormal halves are normal f32, equally far from each other; f32 has numbers before infinity
+    // that are none of f16.
+    const Expr step = select(upward, from.constant(0x1p-24), from.constant(-0x1p-24));
+    const Expr small = from + step;
+    moved = select(abs(from) <= 0x1p-14, select(small == 0.0, copysign(small, from), small), moved);
+    moved = select(is_inf(from), copysign(from.constant(65504), from), moved);
+  }
   const Expr value = select(from == to, to, moved);
   return select(is_nan(from), from, select(is_nan(to), to, value));
 }

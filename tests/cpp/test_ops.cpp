@@ -51,7 +51,6 @@ ScalarType result_type(const ScalarProgram& program) {
 bool takes(const ElementwiseRow& row, ScalarType type) {
   switch (row.rule) {
     case DTypeRule::kFloat:
-    case DTypeRule::kWideFloat:
       return ops::is_floating(type);
     case DTypeRule::kLogical:
       return type == ScalarType::kBool;
@@ -66,7 +65,7 @@ bool takes(const ElementwiseRow& row, ScalarType type) {
 
 ScalarProgram program_of(const ElementwiseRow& row, ScalarType type) {
   ScalarProgram program;
-  row.record(type, program);
+  row.record(ops::storage_type(type), program);
   return program;
 }
 
@@ -128,10 +127,9 @@ Worst worst_error(const ElementwiseRow& row, const std::vector<std::vector<T>>& 
     double operands[ops::kMaxOperands] = {};
     for (std::size_t k = 0; k < arguments.size(); ++k) operands[k] = arguments[k][i];
     double expected = row.oracle(operands);
-    if constexpr (std::is_same_v<T, float>) {
-      float singles[ops::kMaxOperands] = {};
-      for (std::size_t k = 0; k < arguments.size(); ++k) singles[k] = arguments[k][i];
-      if (row.single_oracle != nullptr) expected = double{row.single_oracle(singles)};
+    if (row.dtype_oracle != nullptr) {
+      const DType dtype = ops::storage_type(type);
+      expected = row.dtype_oracle(dtype, operands);
     }
     const bool is_truth = result_type(program) == ScalarType::kBool;
     const double actual = is_truth ? static_cast<double>(results[i])

@@ -9,7 +9,7 @@ their own dtype.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,13 @@ class Reference:
         kinks: Where the derivative jumps: a predicate on the operands. Gradients are not compared
             there.
         stated: Operands where the documentation states another value than `function`.
+        by_dtype: Functions of single dtypes, where the value depends on which numbers one has.
     """
 
     function: Callable[..., Any]
     kinks: Callable[..., Any] | None = None
     stated: Callable[..., Any] | None = None
+    by_dtype: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
 
 def _near(value: float) -> Callable[..., Any]:
@@ -235,14 +237,16 @@ def _wrapping_sum(a: Array, b: Array) -> Array:
     return a | b if a.dtype == bool else a + b
 
 
-def _next_after(a: Array, b: Array) -> Array:
-    """Of the tested dtype: numbers that are all float32's have neighbours there."""
-    narrow = a.astype(np.float32), b.astype(np.float32)
-    if np.array_equal(narrow[0], a, equal_nan=True) and np.array_equal(
-        narrow[1], b, equal_nan=True
-    ):
-        return np.nextafter(*narrow).astype(np.float64)
-    return np.nextafter(a, b)
+def _next_bfloat16(a: Array, b: Array) -> Array:
+    """By the place of the numbers in the order of their bits."""
+    bits = a.astype(np.float32).view(np.int32) >> 16
+    place = np.where(bits < 0, -(bits & 0x7FFF), bits) + np.where(b > a, 1, -1)
+    negative = (place < 0) | ((place == 0) & (bits < 0))
+    next_bits = np.abs(place).astype(np.uint32) << 16 | np.where(negative, 0x80000000, 0).astype(
+        np.uint32
+    )
+    value = np.where(a == b, b, next_bits.view(np.float32))
+    return np.where(np.isnan(a) | np.isnan(b), np.nan, value)
 
 
 def _heaviside(x: Array, values: Array) -> Array:
@@ -300,7 +304,14 @@ REFERENCES: dict[str, Reference] = {
     "rsqrt": Reference(lambda x: 1 / np.sqrt(x)),
     "hypot": Reference(np.hypot),
     "copysign": Reference(np.copysign, kinks=_near(0)),
-    "nextafter": Reference(_next_after),
+    "nextafter": Reference(
+        np.nextafter,
+        by_dtype={
+            "float32": lambda a, b: np.nextafter(a.astype(np.float32), b.astype(np.float32)),
+            "float16": lambda a, b: np.nextafter(a.astype(np.float16), b.astype(np.float16)),
+            "bfloat16": _next_bfloat16,
+        },
+    ),
     "heaviside": Reference(_heaviside),
     "lerp": Reference(lambda a, b, c: a * (1 - c) + b * c, stated=_extreme),
     "addcmul": Reference(_addcmul, stated=_extreme),

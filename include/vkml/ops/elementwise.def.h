@@ -178,9 +178,9 @@ VKML_BINARY(
     [](auto a, auto, auto y, auto g) { return std::pair(g * (sign(a) * sign(y)), zeros_like(g)); },
     [](double a, double b) { return std::copysign(a, b); }, domain(-10, 10), 0)
 VKML_BINARY(
-    nextafter, "The next number after a in the direction of b.", kWideFloat,
+    nextafter, "The next number of the dtype after a in the direction of b.", kFloat,
     [](auto a, auto b) { return nextafter(a, b); }, NONE,
-    in_each_type([](auto a, auto b) { return std::nextafter(a, b); }), domain(-10, 10), 0)
+    in_each_type([](auto a, auto b) { return oracle::nextafter(a, b); }), domain(-10, 10), 0)
 VKML_BINARY(
     heaviside, "0 below 0, values at 0, 1 above; NaN stays.", kSame,
     [](auto a, auto b) { return select(a == 0, b, max_number(a.constant(0), sign(a))); }, NONE,

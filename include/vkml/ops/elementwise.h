@@ -18,11 +18,11 @@
 namespace vkml::ops {
 
 const ElementwiseRow& row_of(const graph::OpInfo& op);
-/// The program of a row for a compute type, recorded once.
-const ScalarProgram& program_of(const graph::OpInfo& op, ScalarType operands);
+/// The program of a row for operands of a dtype, recorded once.
+const ScalarProgram& program_of(const graph::OpInfo& op, DType operands);
 
-/// The type in which an elementwise node computes: that of its (value) operands.
-ScalarType operand_type(const graph::Node& node);
+/// The dtype of an elementwise node's (value) operands.
+DType operand_dtype(const graph::Node& node);
 
 /// Records an elementwise node: promotes, casts, broadcasts. Throws ShapeError, DTypeError and
 /// DeviceError naming the operator.

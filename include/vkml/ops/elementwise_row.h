@@ -7,18 +7,17 @@
 #include <limits>
 #include <span>
 
+#include "vkml/core/dtype.h"
 #include "vkml/graph/op_info.h"
 
 namespace vkml::ops {
 
-enum class ScalarType : std::uint8_t;
 struct ScalarProgram;
 
 /// Which dtypes a row takes, and what it gives.
 enum class DTypeRule : std::uint8_t {
   kSame,       // operands promoted; the result has their dtype
   kFloat,      // the same, integers and bools first become the default float
-  kWideFloat,  // the same, but neither f16 nor bf16
   kCompare,    // operands promoted; bool result
   kPredicate,  // one operand; bool result
   kLogical,    // operands become bool; bool result
@@ -50,14 +49,15 @@ struct ElementwiseRow {
   const char* documentation;
   int arity;
   DTypeRule rule;
-  /// The program for operands of a compute type: kArgument 0 .. arity - 1, one output.
-  void (*record)(ScalarType operands, ScalarProgram& program);
+  /// The program for operands of a dtype: kArgument 0 .. arity - 1, one output.
+  void (*record)(DType operands, ScalarProgram& program);
   graph::GradientRule gradient;  // null: not differentiable
   /// Independent reference formulas; the integer one is null where the row gives floats or bools.
   double (*oracle)(const double* operands);
   std::int64_t (*integer_oracle)(const std::int64_t* operands);
-  /// The formula in f32, where the result depends on which numbers the dtype has; null elsewhere.
-  float (*single_oracle)(const float* operands);
+  /// The formula in a floating dtype, where the result depends on which numbers it has; null
+  /// elsewhere.
+  double (*dtype_oracle)(DType dtype, const double* operands);
   double max_ulp;                              // against the oracle in f32 and f64
   std::array<Operand, kMaxOperands> operands;  // the first `arity` of them
   std::array<const char*, 2> aliases;          // its other names in Python; null beyond the last

@@ -17,6 +17,11 @@ namespace vkml::ops {
 
 class ProgramBuilder {
  public:
+  ProgramBuilder() = default;
+  /// Of a program for operands of a storage type, for what depends on which numbers it has.
+  explicit ProgramBuilder(DType operands) : operands_(operands) {}
+  DType operands() const { return operands_; }
+
   /// The register of an instruction equal to this one, appended if there is none.
   std::uint16_t emit(const Instruction& instruction);
   const std::vector<Instruction>& code() const { return code_; }
@@ -27,6 +32,7 @@ class ProgramBuilder {
   struct Hash {
     std::size_t operator()(const Instruction& instruction) const;
   };
+  DType operands_ = DType::kF32;
   std::vector<Instruction> code_;
   std::unordered_map<Instruction, std::uint16_t, Hash> known_;
 };

@@ -69,18 +69,14 @@ Array evaluate_elementwise(const PlanNode& node, Sources sources) {
       }
       const std::int64_t value = row.integer_oracle(values);
       write_value(out, next++, one_bit ? value & 1 : value);
-    } else if (operand_dtype == DType::kF32 && row.single_oracle != nullptr) {
-      float values[ops::kMaxOperands] = {};
-      for (std::size_t k = 0; k < operands.size(); ++k) {
-        values[k] = element<float>(operands[k], index);
-      }
-      write_value(out, next++, double{row.single_oracle(values)});
     } else {
       double values[ops::kMaxOperands] = {};
       for (std::size_t k = 0; k < operands.size(); ++k) {
         values[k] = element<double>(operands[k], index);
       }
-      write_value(out, next++, row.oracle(values));
+      const bool has_own = is_floating(operand_dtype) && row.dtype_oracle != nullptr;
+      write_value(out, next++,
+                  has_own ? row.dtype_oracle(operand_dtype, values) : row.oracle(values));
     }
   });
   return out;
