@@ -131,7 +131,7 @@ def det(A: Tensor) -> Tensor:
 def slogdet(A: Tensor) -> SlogdetResult:
     """The sign of the determinant of (..., n, n) and the logarithm of its magnitude.
 
-    The gradient raises ArgumentError for a singular matrix.
+    The gradient at a singular matrix is infinite, and NaN in entries whose cofactor is 0.
     """
     return SlogdetResult(*_vkml._linalg_slogdet(A))
 
@@ -160,14 +160,17 @@ def qr(A: Tensor, mode: str = "reduced") -> QRResult:
     """`A = Q @ R` by Householder reflections.
 
     Args:
-        A: Shape (..., m, n). The gradient raises ArgumentError where the first k columns have no
-            full rank.
+        A: Shape (..., m, n). The gradient raises AutogradError where the first k columns are
+            linearly dependent: there Q has no derivative.
         mode: `reduced`: Q has shape (..., m, k) and R (..., k, n), with k = min(m, n). `complete`:
             the same with k = m; where m > n any columns complete Q, so that it has no gradient.
+            `r`: R as in `reduced`, and no elements for Q.
     """
-    if mode not in ("reduced", "complete"):
-        raise vkml.ArgumentError(f"[qr] mode is {mode!r}. Pass 'reduced' or 'complete'.")
+    if mode not in ("reduced", "complete", "r"):
+        raise vkml.ArgumentError(f"[qr] mode is {mode!r}. Pass 'reduced', 'complete' or 'r'.")
     columns, triangle = _vkml._linalg_qr(A)
+    if mode == "r":
+        return QRResult(vkml.empty(0, dtype=A.dtype, device=A.device), triangle)
     missing = A.shape[-2] - A.shape[-1]
     if mode == "complete" and missing > 0:
         columns = _completed(columns)

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -151,6 +152,8 @@ Value inverse_for(const char* op, const Tensor& a);
 Value cofactors(const Value& a);
 Value second_cofactors(const Value& a, const Value& direction);
 bool is_well_conditioned(const Value& a);
+bool is_any_singular(const Value& a);
+bool has_dependent_columns(const Value& triangle);
 
 void determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value scale = graph::unsqueeze(graph::unsqueeze(gradient, -1), -1);
@@ -179,9 +182,17 @@ void second_cofactors_rule(const Value&, const Value&, std::span<Value>) {
 }
 constexpr graph::OpInfo kSecondCofactors{"det", graph::Family::kCustom, 0, &second_cofactors_rule};
 
+// Where the determinant is 0 its logarithm has an infinite slope in every entry whose cofactor is
+// none.
 void log_determinant_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
-  const Value adjoint = transposed(inverse_for("slogdet", Tensor(Value(output->source(1)))));
-  gradients[1] = graph::unsqueeze(graph::unsqueeze(gradient, -1), -1) * adjoint;
+  const Value a(output->source(1));
+  const auto as_matrix = [](const Value& x) {
+    return graph::unsqueeze(graph::unsqueeze(x, -1), -1);
+  };
+  const Value adjoint = is_any_singular(a)
+                            ? cofactors(a) / as_matrix(determinant(Tensor(a)).value())
+                            : transposed(inverse_for("slogdet", Tensor(a)));
+  gradients[1] = as_matrix(gradient) * adjoint;
 }
 constexpr graph::OpInfo kLogDeterminant{
     "slogdet", graph::Family::kCustom, 0, &log_determinant_rule, {.operands = 0b10}};
@@ -230,6 +241,13 @@ Value tall_qr_gradient(const Value& q, const Value& r, const Value& gq, const Va
   const Value inner = product(r, transposed(gr)) - product(transposed(gq), q);
   const Value lower = graph::triangle(inner, -1, false);
   const Value symmetric = graph::triangle(inner, 0, false) + transposed(lower);
+  if (has_dependent_columns(r)) {
+    throw AutogradError(fmt::format(
+        "[qr] the gradient needs linearly independent columns, and of the first {} some "
+        "depend on others: any vector beside theirs will do there, so that Q has no "
+        "derivative. Factor a matrix of full rank, or use svdvals or pinv",
+        r.shape()[r.rank() - 1]));
+  }
   return product(gq + product(q, symmetric), transposed(inverse_for("qr", Tensor(r))));
 }
 
@@ -414,6 +432,26 @@ Value second_cofactors(const Value& a, const Value& direction) {
       Tensor(a), Tensor(direction), extents_of(a),
       [](const SmallMatrix& matrix, const SmallMatrix& d) { return cofactors_along(matrix, d); });
   return with_rule(kSecondCofactors, y, {a, direction});
+}
+
+bool is_any_singular(const Value& a) {
+  return std::ranges::any_of(matrices_of(Tensor(a)), [](const SmallMatrix& matrix) {
+    return factor_lu(matrix).is_singular;
+  });
+}
+
+/// Whether a diagonal of R ends within the rounding of its largest element.
+bool has_dependent_columns(const Value& triangle) {
+  const double step = triangle.dtype() == DType::kF64 ? 0x1p-52 : 0x1p-23;
+  return std::ranges::any_of(matrices_of(Tensor(triangle)), [step](const SmallMatrix& r) {
+    double least = std::numeric_limits<double>::infinity();
+    double largest = 0;
+    for (std::int64_t i = 0; i < r.rows; ++i) {
+      least = std::min(least, std::abs(r(i, i)));
+      largest = std::max(largest, std::abs(r(i, i)));
+    }
+    return least <= step * static_cast<double>(r.rows) * largest;
+  });
 }
 
 /// Whether the inverse of each matrix has some right digits.

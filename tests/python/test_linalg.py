@@ -103,8 +103,8 @@ def test_complements_have_no_gradient() -> None:
         linalg.qr(a, mode="complete").Q.sum().backward()
     linalg.svd(a, full_matrices=True).S.sum().backward()
     assert a.grad is not None
-    with pytest.raises(vkml.ArgumentError, match=r"\[qr\] mode is 'r'"):
-        linalg.qr(a, mode="r")
+    with pytest.raises(vkml.ArgumentError, match=r"\[qr\] mode is 'full'"):
+        linalg.qr(a, mode="full")
 
 
 def test_special_matrices() -> None:
@@ -307,15 +307,36 @@ def test_pinv_keeps_its_rank() -> None:
     np.testing.assert_allclose(found, [np.diag([0.5, 1]), np.diag([0.5, 0])], atol=1e-12)
 
 
+def test_gradient_of_slogdet_at_singular_matrices_is_infinite() -> None:
+    matrices = np.array([[[1.0, 2], [2, 4]], [[0, 0], [0, 3]], [[2, 0], [0, 4]]])
+    x = vkml.tensor(matrices, requires_grad=True)
+    value = linalg.slogdet(x)
+    assert value.sign.tolist() == [0, 0, 1]
+    value.logabsdet.sum().backward()
+    found = exact(x.grad)
+    assert np.isinf(found[0]).all()  # as PyTorch's
+    assert np.isinf(found[1]).tolist() == [[True, False], [False, False]]
+    np.testing.assert_allclose(found[2], [[0.5, 0], [0, 0.25]], atol=1e-7)
+
+
+def test_qr_without_the_orthonormal_part() -> None:
+    x = vkml.tensor(TALL, dtype=vkml.float64, requires_grad=True)
+    found = linalg.qr(x, mode="r")
+    assert found.Q.shape == (0,)
+    np.testing.assert_array_equal(exact(found.R), exact(linalg.qr(x).R))
+    (found.R**2).sum().backward()  # the sum of the squares of x
+    np.testing.assert_allclose(exact(x.grad), 2 * TALL, rtol=1e-6)
+    with pytest.raises(vkml.ArgumentError, match=r"\[qr\] mode is 'all'"):
+        linalg.qr(x, mode="all")
+
+
 def test_gradients_of_singular_matrices_name_their_operator() -> None:
     singular = vkml.tensor(SINGULAR[:2, :2], requires_grad=True)
-    for name, function in (
-        ("slogdet", lambda a: linalg.slogdet(a).logabsdet),
-        ("qr", lambda a: linalg.qr(a).Q.sum()),
-        ("inv", linalg.inv),
-    ):
-        with pytest.raises(vkml.ArgumentError, match=rf"\[{name}\] the matrix is singular"):
-            function(vkml.zeros(2, 2, requires_grad=True)).sum().backward()
+    with pytest.raises(vkml.ArgumentError, match=r"\[inv\] the matrix is singular"):
+        linalg.inv(vkml.zeros(2, 2, requires_grad=True)).sum().backward()
+    for matrix in (np.zeros((2, 2)), SINGULAR[:2, :2].T, np.ones((3, 2)), np.ones((2, 3))):
+        with pytest.raises(vkml.AutogradError, match=r"\[qr\] .* linearly independent columns"):
+            linalg.qr(vkml.tensor(matrix, requires_grad=True)).Q.sum().backward()
     first = vkml.grad(linalg.det(singular), [singular], create_graph=True)[0]
     second = vkml.grad(first[0, 0], [singular], create_graph=True)[0]
     assert second.tolist() == [[0, 0], [0, 1]]

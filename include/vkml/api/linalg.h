@@ -20,11 +20,13 @@ Tensor inverse(const Tensor& a);
 Tensor pseudo_inverse(const Tensor& a, const Tensor& limit);
 /// Singular matrices have two derivatives, others all.
 Tensor determinant(const Tensor& a);
-/// (sign, log |det|). The gradient throws ArgumentError at a singular matrix.
+/// (sign, log |det|). The gradient at a singular matrix is infinite, or NaN where its cofactor is
+/// 0.
 std::tuple<Tensor, Tensor> slogdet(const Tensor& a);
 /// L of A = L L^T. Throws ArgumentError unless A is positive definite; reads the lower triangle.
 Tensor cholesky(const Tensor& a);
-/// Q (.., m, k) and R (.., k, n) with k = min(m, n).
+/// Q (.., m, k) and R (.., k, n) with k = min(m, n). The gradient throws AutogradError unless the
+/// first k columns are linearly independent.
 std::tuple<Tensor, Tensor> qr(const Tensor& a);
 /// The (.., m, m - k) orthonormal columns that complete the k of q to a basis; without a gradient.
 Tensor complement(const Tensor& q);
