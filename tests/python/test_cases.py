@@ -53,7 +53,7 @@ def test_a_long_unread_chain_is_dropped(device: object) -> None:
 def test_a_recurrence_that_is_never_read(device: object) -> None:
     t, u = vkml.zeros(4, device=device), vkml.zeros(4, device=device)
     nodes, resident = vkml._vkml._live_nodes(), 0
-    for length in (8_000, 56_000):
+    for length in (56_000, 200_000):
         for _ in range(length):
             t = 0.1 * t + 0.9 * u
         assert vkml._vkml._live_nodes() - nodes < MOST_NODES
@@ -65,11 +65,16 @@ def test_a_recurrence_that_is_never_read(device: object) -> None:
 def test_a_recurrence_that_is_read_stays_flat(device: object) -> None:
     t, u = vkml.zeros(1000, device=device), vkml.ones(1000, device=device)
     held = []
-    for step in range(60):
+    nodes, resident = vkml._vkml._live_nodes(), 0
+    for step in range(6_000):
         t = 0.1 * t + 0.9 * u
         assert t[0].item() == pytest.approx(1 - 0.1 ** (step + 1), rel=1e-5)
         held.append(vkml.allocated_bytes(device))
+        if step == 1_000:
+            resident = resident_bytes()
     assert max(held[20:]) == min(held[20:])
+    assert vkml._vkml._live_nodes() - nodes < 20
+    assert resident_bytes() - resident < MOST_GROWTH
 
 
 def test_adding_the_same_element_a_hundred_times(device: object) -> None:
@@ -122,6 +127,14 @@ def test_changing_a_column_of_bools(device: object) -> None:
     x[:, 0] ^= True
     assert exact(x[:, 0]).all()
     assert not exact(x[:, 1]).any()
+
+
+@pytest.mark.parametrize("shape", [(0,), (5,), (3, 4)])
+def test_nonzero_of_all_false(shape: tuple[int, ...], device: object) -> None:
+    x = vkml.zeros(shape, dtype=vkml.bool, device=device)
+    assert vkml.nonzero(x).shape == (0, len(shape))
+    assert [indices.shape for indices in vkml.nonzero(x, as_tuple=True)] == [(0,)] * len(shape)
+    assert x[x].shape == (0,)
 
 
 def test_softmax_of_a_strided_view(device: object) -> None:

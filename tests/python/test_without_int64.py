@@ -1,4 +1,4 @@
-"""On a device without 64-bit integers (VKML_MIN_SPEC=1) networks train and int64 tensors travel."""
+"""Without optional features (VKML_MIN_SPEC=1): networks train, int64 travels, halves are computed."""
 
 import os
 import subprocess
@@ -107,3 +107,29 @@ def test_tensors_without_arithmetic_travel_in_every_layout(tmp_path):
     for text, name in ((of_doubles, "add"), (new_doubles, "full")):
         assert text.startswith(f"[{name}] is not available on vulkan:0: float64 needs shaderFloat")
         assert text.endswith("Use float32, or make the tensors on the CPU: device=vkml.cpu")
+
+
+HALVES = """
+import vkml
+(device,) = [info for info in vkml.devices() if info.device == vkml.vulkan]
+print("storageBuffer16BitAccess" in device.features)
+for dtype in (vkml.float16, vkml.bfloat16, vkml.float32):
+    x = vkml.tensor([1.0, 2.5, -3.0], dtype=dtype, device=vkml.vulkan)
+    y = (x * 2 + 1)[1:]
+    print(y.dtype, y.tolist(), (x @ x).item())
+try:
+    (vkml.tensor([1.0], dtype=vkml.float64, device=vkml.vulkan) + 1).item()
+except vkml.UnsupportedError as error:
+    print(error)
+"""
+
+
+@needs_vulkan
+def test_halves_without_storage_of_16_bits():
+    """They share words: no feature is missed but where the error names it."""
+    has_storage, *values, error = run(HALVES)
+    assert has_storage == "False"
+    assert values == [
+        f"vkml.{name} [6.0, -5.0] 16.25" for name in ("float16", "bfloat16", "float32")
+    ]
+    assert "float64 needs shaderFloat64" in error
