@@ -29,6 +29,7 @@ from vkml.autograd.function import once_differentiable as once_differentiable
 from vkml.autograd.gradcheck import GradcheckError as GradcheckError
 from vkml.autograd.gradcheck import gradcheck as gradcheck
 from vkml.autograd.gradcheck import gradgradcheck as gradgradcheck
+from vkml.autograd.loss_operators import register_losses as _register_losses
 from vkml.grad_mode import enable_grad as enable_grad
 from vkml.grad_mode import inference_mode as inference_mode
 from vkml.grad_mode import no_grad as no_grad
@@ -38,6 +39,7 @@ from vkml.gradients import grad as grad
 
 registry: OpRegistry = _registry
 """The registry of vkML's own operators, and of those that users add to it."""
+_register_losses(registry)
 
 _check_arguments(
     globals(),
