@@ -112,6 +112,9 @@ double core_flops(const Kernel& kernel) {
   }
 }
 
+/// Of its program in f32, whatever a device does in its stead.
+constexpr double kExpFlops = 25;
+
 /// Operations of one instruction, each time that it runs.
 double flops_of(const ops::Instruction& instruction) {
   if (!ops::is_floating(instruction.type)) return 0;
@@ -128,6 +131,8 @@ double flops_of(const ops::Instruction& instruction) {
       return 1;
     case Opcode::kFma:
       return 2;
+    case Opcode::kExp:
+      return kExpFlops;
     default:
       return 0;
   }

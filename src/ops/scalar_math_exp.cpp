@@ -79,9 +79,19 @@ ExpParts exp_parts(const Expr& x) {
   return {power_of_two(half, x), power_of_two(core.n - half, x), power_of_two(-half, x), core.p};
 }
 
-Expr exp(const Expr& x) {
-  const ExpParts parts = exp_parts(clamp_exponent(x));
-  return (parts.p + 1.0) * parts.scale1 * parts.scale2;
+Expr exp(const Expr& x) { return x.emit(Opcode::kExp, x.type()); }
+
+const ScalarProgram& exp_program(ScalarType type) {
+  const auto record = [](ScalarType of) {
+    ProgramBuilder builder;
+    const Expr x{&builder, builder.emit({Opcode::kArgument, of, 0, 0, 0, 0})};
+    const ExpParts parts = exp_parts(clamp_exponent(x));
+    const Expr y = (parts.p + 1.0) * parts.scale1 * parts.scale2;
+    return ScalarProgram{builder.code(), {y.reg()}};
+  };
+  static const ScalarProgram f32 = record(ScalarType::kF32);
+  static const ScalarProgram f64 = record(ScalarType::kF64);
+  return type == ScalarType::kF32 ? f32 : f64;
 }
 
 Expr exp2(const Expr& x) {
@@ -134,16 +144,6 @@ Expr expm1(const Expr& x) {
   // result.
   const Expr value = fma(parts.scale2, parts.p, parts.scale2 - parts.inverse1) * parts.scale1;
   return select(x == 0.0, x, value);
-}
-
-Expr one_plus_exp(const Expr& x) {
-  // One factor of 2^(n-1) is enough, with the 2 in the polynomial's sum: it overflows where exp
-  // does, and is 0 where exp is too small to count beside 1.
-  const double high = is_f32(x) ? 89.0 : 709.9;
-  const double low = is_f32(x) ? -87.3 : -708.3;
-  const ExpCore core = exp_core(max_number(x.constant(low), min_number(x.constant(high), x)));
-  const Expr two = x.constant(2.0);
-  return fma(core.p, two, two) * power_of_two(core.n - 1, x) + 1.0;
 }
 
 Split split_exponent(const Expr& x) {
@@ -341,7 +341,7 @@ Expr cosh(const Expr& x) {
   return select(abs(x) < 20.0, (e + x.constant(1.0) / e) * 0.5, h * 0.5 * h);
 }
 
-Expr sigmoid(const Expr& x) { return quotient(x.constant(1.0), one_plus_exp(-x)); }
+Expr sigmoid(const Expr& x) { return quotient(x.constant(1.0), exp(-x) + 1.0); }
 
 Expr asinh(const Expr& x) {
   const Expr a = abs(x);

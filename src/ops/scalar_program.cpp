@@ -46,7 +46,7 @@ constexpr OpcodeInfo kOpcodes[] = {
     {"abs", 1},         {"min", 2},          {"max", 2},
     {"fma", 3},         {"sqrt", 1},         {"floor", 1},
     {"ceil", 1},        {"trunc", 1},        {"round_even", 1},
-    {"beyond", 3},      {"mul_high_u32", 2}, {"and", 2},
+    {"exp", 1},         {"beyond", 3},      {"mul_high_u32", 2}, {"and", 2},
     {"or", 2},          {"xor", 2},          {"not", 1},
     {"shift_left", 2},  {"shift_right", 2},  {"shift_right_logical", 2},
     {"equal", 2},       {"not_equal", 2},    {"less", 2},

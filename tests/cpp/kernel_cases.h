@@ -178,8 +178,10 @@ inline KernelCase opcode_case(Opcode op, ScalarType from, ScalarType to) {
   // A quotient or a root may be off by the last bit where the remainder is subnormal, and subnormal
   // results may be flushed.
   const bool may_round = from == ScalarType::kF32 && (op == Opcode::kDiv || op == Opcode::kSqrt);
-  return {std::string(name_of(op)) + " of " + name_of(from), b.finish(), may_round ? 1.2e-7 : 0,
-          may_round ? 1.2e-38 : 0, special};
+  double relative = may_round ? 1.2e-7 : 0;
+  if (op == Opcode::kExp) relative = from == ScalarType::kF32 ? 0x1p-22 : 0x1p-51;  // 2 ULP
+  return {std::string(name_of(op)) + " of " + name_of(from), b.finish(), relative,
+          relative > 0 ? 1.2e-38 : 0, special};
 }
 
 inline std::vector<KernelCase> opcode_cases() {
@@ -196,7 +198,8 @@ inline std::vector<KernelCase> opcode_cases() {
     const bool is_float = ops::is_floating(t);
     const auto group = is_float
                            ? std::vector<Opcode>{Opcode::kFloor,     Opcode::kCeil, Opcode::kTrunc,
-                                                 Opcode::kRoundEven, Opcode::kSqrt, Opcode::kFma}
+                                                 Opcode::kRoundEven, Opcode::kSqrt, Opcode::kFma,
+                                                 Opcode::kExp}
                            : std::vector<Opcode>{Opcode::kAnd,        Opcode::kOr,
                                                  Opcode::kXor,        Opcode::kNot,
                                                  Opcode::kRem,        Opcode::kShiftLeft,

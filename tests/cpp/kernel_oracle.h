@@ -276,6 +276,8 @@ class Interpreter {
         return {std::trunc(a.f), 0};
       case Opcode::kRoundEven:
         return {std::nearbyint(a.f), 0};
+      case Opcode::kExp:
+        return {std::exp(a.f), 0};
       case Opcode::kMulHighU32:
         return {0, static_cast<std::int32_t>(
                        (static_cast<std::uint64_t>(static_cast<std::uint32_t>(a.i)) *

@@ -110,6 +110,8 @@ T arithmetic(Opcode op, T a, T b, T c) {
         return std::trunc(a);
       case Opcode::kRoundEven:
         return std::nearbyint(a);
+      case Opcode::kExp:
+        return std::exp(a);
       default:
         throw std::logic_error("not an instruction on floats");
     }

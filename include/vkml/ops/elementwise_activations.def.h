@@ -163,7 +163,7 @@ VKML_UNARY(
     },
     domain(-10, 10), 6)
 VKML_UNARY(
-    silu, "x * sigmoid(x).", kFloat, [](auto x) { return x / one_plus_exp(-x); },
+    silu, "x * sigmoid(x).", kFloat, [](auto x) { return x / (exp(-x) + 1.0); },
     [](auto x, auto, auto g) {
       auto s = sigmoid(x);
       return g * (s * (x * (1.0 - s) + 1.0));
@@ -201,7 +201,7 @@ VKML_UNARY(
     // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), without the cancellation.
     [](auto x) {
       auto u = (x + x * x * x * 0.044715) * 1.59576912160573071176;
-      return x / one_plus_exp(-u);
+      return x / (exp(-u) + 1.0);
     },
     [](auto x, auto, auto g) {
       auto s = sigmoid((x + x * x * x * 0.044715) * 1.59576912160573071176);

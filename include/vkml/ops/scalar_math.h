@@ -15,8 +15,6 @@ namespace vkml::ops {
 Expr exp(const Expr& x);
 Expr exp2(const Expr& x);
 Expr expm1(const Expr& x);
-/// 1 + exp(x); exp(x) below 2^-125 (f32) or 2^-1021 (f64) counts as 0.
-Expr one_plus_exp(const Expr& x);
 Expr log(const Expr& x);
 Expr log2(const Expr& x);
 Expr log10(const Expr& x);

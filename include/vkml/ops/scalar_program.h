@@ -2,8 +2,9 @@
 //
 // Rows of the elementwise table record themselves into it (expr.h), the fuser links many of them
 // into one, and each backend turns it into loops or shader code. The instruction set is small on
-// purpose: everything that hardware does not promise accurately (exp, log, sin, division of
-// integers by zero, ...) is written in these instructions once, so that devices agree.
+// purpose: everything that hardware does not promise accurately (log, sin, division of integers by
+// zero, ...) is written in these instructions once, so that devices agree. The exponential is an
+// instruction, since half of what networks compute at an element is one, and some devices have it.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,7 @@ enum class Opcode : std::uint8_t {
   kCeil,
   kTrunc,
   kRoundEven,
+  kExp,     // e^a within 2 ULP, infinities and subnormal results included: exp_program() or better
   kBeyond,  // imm: a FarFunction of b (and c) where they are past its reach; elsewhere a
   // Integers only (kI32, kI64); kAnd, kOr, kXor, kNot on kBool too.
   kMulHighU32,  // high 32 bits of the unsigned 32x32 product (kI32)
@@ -101,6 +103,9 @@ struct ScalarProgram {
   std::vector<Instruction> code;       // register i is the result of code[i]
   std::vector<std::uint16_t> outputs;  // registers; parallel to Kernel::stores
 };
+
+/// The exponential of argument 0, in the other instructions.
+const ScalarProgram& exp_program(ScalarType type);
 
 /// One instruction a line, for debugging and explain().
 std::string to_string(const ScalarProgram& program);

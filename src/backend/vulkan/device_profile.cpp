@@ -15,6 +15,8 @@ namespace vkml::vulkan {
 
 namespace {
 
+constexpr std::uint32_t kNvidia = 0x10de;  // as PCI numbers vendors
+
 /// What a device advertises: extensions, and those that its version made core.
 class Offer {
  public:
@@ -362,6 +364,8 @@ bool read_profile(const InstanceFunctions& vk, VkPhysicalDevice handle,
   traits.has_float16 = chain.small_types.shaderFloat16;
   traits.has_int8 = chain.small_types.shaderInt8;
   traits.keeps_special_values = float_controls.shaderSignedZeroInfNanPreserveFloat32;
+  // Known of NVIDIA's (PTX ISA, ex2.approx.f32) and measured by the tests of exp.
+  traits.has_accurate_exp2 = !least && profile.vendor_id == kNvidia;
   constexpr auto kAll = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL;  // 16 bits alone may be set
   traits.has_half_conversions =
       traits.has_float16 && float_controls.denormBehaviorIndependence == kAll &&

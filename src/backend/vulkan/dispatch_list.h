@@ -21,6 +21,7 @@ struct DeviceTraits {
   bool has_float16 = false, has_int8 = false, has_int16 = false;
   bool has_storage8 = false, has_storage16 = false;
   bool keeps_special_values = false;  // of f32: the compiler may not assume that there is no NaN
+  bool has_accurate_exp2 = false;     // of f32: within 2 ULP, where Vulkan promises 3 + 2 |x|
   bool has_half_conversions = false;  // f32 to f16 and back, rounded to nearest, with subnormals
   bool has_subgroup_arithmetic = false;
   bool has_subgroup_shuffle = false;  // and subgroups of subgroup_size, no others

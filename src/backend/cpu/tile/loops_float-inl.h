@@ -6,6 +6,7 @@
 #define VKML_BACKEND_CPU_TILE_LOOPS_FLOAT_INL_H_
 #endif
 
+#include <iterator>
 #include <type_traits>
 
 #include "tile/loops-inl.h"
@@ -55,6 +56,60 @@ struct Fma {
   template <class D, class V>
   static HWY_INLINE V apply(D d, V a, V b, V c) {
     return fused_multiply_add(d, a, b, c);
+  }
+};
+
+// ops::exp_program() in registers: its instructions one by one would spend their time on loading
+// and storing tiles.
+template <typename T>
+struct ExpConstants;
+template <>
+struct ExpConstants<float> {
+  static constexpr float kHighest = 90.0F, kLowest = -105.0F, kLarge = 0x1.8p23F;
+  static constexpr float kLn2High = 0.693359375F, kLn2Low = -2.12194440054690583e-4F;
+  static constexpr int kBias = 127, kMantissaBits = 23;
+  static constexpr float kSeries[] = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
+                                      4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
+};
+template <>
+struct ExpConstants<double> {
+  static constexpr double kHighest = 711.0, kLowest = -746.0, kLarge = 0x1.8p52;
+  static constexpr double kLn2High = 6.93147180369123816490e-01,
+                          kLn2Low = 1.90821492927058770002e-10;
+  static constexpr int kBias = 1023, kMantissaBits = 52;
+  static constexpr double kSeries[] = {
+      1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
+      1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
+      1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5};
+};
+struct Exp {
+  template <class D, class V>
+  static HWY_INLINE V apply(D d, V given) {
+    using T = hn::TFromD<D>;
+    using Constants = ExpConstants<T>;
+    const hn::RebindToSigned<D> di;
+    // NaN passes: a comparison with it is false.
+    const V lowest = hn::Set(d, Constants::kLowest), highest = hn::Set(d, Constants::kHighest);
+    V x = hn::IfThenElse(hn::Lt(highest, given), highest, given);
+    x = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
+    const V large = hn::Set(d, Constants::kLarge);
+    const V sum = hn::Add(hn::Mul(x, hn::Set(d, static_cast<T>(1.4426950408889634074))), large);
+    const V n = hn::Sub(sum, large);
+    const auto integer = hn::Sub(hn::BitCast(di, sum), hn::BitCast(di, large));
+    V r = fused_multiply_add(d, n, hn::Set(d, -Constants::kLn2High), x);
+    r = fused_multiply_add(d, n, hn::Set(d, -Constants::kLn2Low), r);
+    V series = hn::Set(d, Constants::kSeries[0]);
+    for (std::size_t k = 1; k < std::size(Constants::kSeries); ++k) {
+      series = fused_multiply_add(d, series, r, hn::Set(d, Constants::kSeries[k]));
+    }
+    const V p = fused_multiply_add(d, series, hn::Mul(r, r), r);
+    const auto bias = hn::Set(di, Constants::kBias);
+    const auto half = hn::ShiftRight<1>(integer);
+    const auto scale1 = hn::ShiftLeft<Constants::kMantissaBits>(hn::Add(half, bias));
+    const auto scale2 =
+        hn::ShiftLeft<Constants::kMantissaBits>(hn::Add(hn::Sub(integer, half), bias));
+    return hn::Mul(hn::Mul(hn::Add(p, hn::Set(d, T{1})), hn::BitCast(d, scale1)),
+                   hn::BitCast(d, scale2));
   }
 };
 
@@ -212,6 +267,8 @@ Loop float_loop(ops::Opcode op, Pattern tiles) {
       return map1<T, T, Trunc>;
     case Opcode::kRoundEven:
       return map1<T, T, RoundEven>;
+    case Opcode::kExp:
+      return map1<T, T, Exp>;
     case Opcode::kEqual:
       return pick_compare<T, Equal>(tiles);
     case Opcode::kNotEqual:

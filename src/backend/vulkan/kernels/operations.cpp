@@ -60,6 +60,31 @@ Value sqrt_f32(Shader& shader, Value a) {
   return b.select(is_finite(refined), refined, root);
 }
 
+/// e^x where 2^x of the device is good to 2 ULP. As much of the exponent as a float's own holds is
+/// added there, and 2^x gets what is left: a fraction, but where results overflow or are subnormal.
+Value exponential_f32(Value x) {
+  constexpr float kLog2EHigh = 1.44269502F, kLog2ELow = 1.92596303e-8F;
+  // Beside it a float has no room for a fraction, and its low bits count.
+  constexpr float kLarge = 0x1.8p23F;
+  constexpr float kBias = 127.0F, kMost = 253.0F;
+  spirv::Builder& b = *x.builder;
+  const auto number = [&](float value) { return f32_like(x, value); };
+  Value sum = b.fma(x, number(kLog2EHigh), number(kLarge + kBias));
+  sum = b.extended(GLSLstd450NMax, x.type, {sum, number(kLarge + 1.0F)});
+  sum = b.extended(GLSLstd450NMin, x.type, {sum, number(kLarge + kMost)});
+  Value rest = b.fma(x, number(kLog2EHigh), -(sum - number(kLarge + kBias)));
+  rest = b.fma(x, number(kLog2ELow), rest);
+  const Type bits{Scalar::kInt32, x.type.components};
+  const Value scale =
+      b.op(Op::OpBitcast, x.type, {b.op(Op::OpBitcast, bits, {sum}) << b.constant(bits, 23)});
+  return b.extended(GLSLstd450Exp2, x.type, {rest}) * scale;
+}
+
+Value exponential(Shader& shader, ops::ScalarType type, Value x) {
+  if (is_f32(x) && shader.traits().has_accurate_exp2) return exponential_f32(x);
+  return emit_program(shader, ops::exp_program(type), {x})[0];
+}
+
 /// The high half of a float's digits (Veltkamp), so that products of halves are exact.
 Value high_half(Value a) {
   const bool is_wide = a.type.scalar == Scalar::kFloat64;
@@ -237,6 +262,8 @@ Value emit_operation(Shader& shader, const ops::Instruction& instruction, Value 
       return by_magnitude ? rounded_magnitude(a, false) : unary(GLSLstd450Trunc);
     case Opcode::kRoundEven:
       return by_magnitude ? rounded_magnitude(a, true) : unary(GLSLstd450RoundEven);
+    case Opcode::kExp:
+      return exponential(shader, instruction.type, a);
     case Opcode::kBeyond:
       return emit_beyond(shader, instruction, a, b, c);
     case Opcode::kMulHighU32:

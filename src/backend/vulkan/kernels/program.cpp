@@ -69,9 +69,6 @@ Value ProgramEmitter::evaluate(const ops::Instruction& instruction) {
                         count > 2 ? value(instruction.c) : Value{});
 }
 
-namespace {
-
-/// What a program of operations gives for its arguments.
 std::vector<Value> emit_program(Shader& shader, const ops::ScalarProgram& program,
                                 const std::vector<Value>& arguments) {
   spirv::Builder& b = shader.builder();
@@ -94,6 +91,8 @@ std::vector<Value> emit_program(Shader& shader, const ops::ScalarProgram& progra
   for (const std::uint16_t output : program.outputs) results.push_back(values[output]);
   return results;
 }
+
+namespace {
 
 Value any_component(Value condition) {
   spirv::Builder& b = *condition.builder;

@@ -46,6 +46,10 @@ class ProgramEmitter {
 spirv::Value emit_operation(Shader& shader, const ops::Instruction& instruction, spirv::Value a,
                             spirv::Value b, spirv::Value c);
 
+/// What a program of such instructions, constants and arguments gives.
+std::vector<spirv::Value> emit_program(Shader& shader, const ops::ScalarProgram& program,
+                                       const std::vector<spirv::Value>& arguments);
+
 /// kBeyond: the far function's own program, in a branch that an invocation takes if one of its
 /// elements lies past the reach.
 spirv::Value emit_beyond(Shader& shader, const ops::Instruction& instruction, spirv::Value near,
