@@ -22,7 +22,7 @@ constexpr const char* kUsedName = "used_dltensor";
 constexpr const char* kVersionedName = "dltensor_versioned";
 constexpr const char* kUsedVersionedName = "used_dltensor_versioned";
 
-// --- to others
+// To others.
 
 /// What an exported array keeps alive, with its own description.
 template <typename Exported>
@@ -121,7 +121,7 @@ nb::object to_dlpack(const Tensor& tensor, nb::handle max_version, nb::handle dl
   return versioned ? capsule_of(with_version, kVersionedName) : capsule_of(plain, kName);
 }
 
-// --- from others
+// From others.
 
 /// Shares the array, whose owner is told when its last user here is gone. Owners take the
 /// interpreter's lock for that, and the last user may be a thread that holds a device.

@@ -126,7 +126,7 @@ Value inverse_differences(const Value& values, const Value& is_needed) {
   return needed_quotient(one, difference, graph::logical_and(in_pair, is_beside));
 }
 
-// --- rules; source 0 is the value, source 1 the operand
+// Rules; source 0 is the value, source 1 the operand.
 
 void inverse_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
   const Value y = transposed(output);

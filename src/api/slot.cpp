@@ -14,7 +14,7 @@ namespace vkml {
 using graph::NodePtr;
 using graph::Value;
 
-// --- gradients of leaves
+// Gradients of leaves.
 
 void LeafGradient::capture(bool reads) {
   if (!mark_.needs_capture()) return;
@@ -87,7 +87,7 @@ void LeafGradient::set(std::shared_ptr<Slot> gradient) {
   state_.gradient.swap(gradient);
 }
 
-// --- slots
+// Slots.
 
 Slot::Slot(NodePtr node) : node_(std::move(node)) { node_->add_slot(); }
 
@@ -230,10 +230,10 @@ NodePtr Slot::assign_part(const Value& value, const ViewPath* path) {
           "[assign_] a leaf that requires a gradient cannot be changed in place, through a view "
           "either, while gradients are recorded. Use no_grad");
     }
-    // An unread assignment that nothing will need again is forgotten: not by the new value, which
-    // would be deeper, and not after a bad index, since none is checked.
     // A change that gradients are not to see leaves the history as it was, as in PyTorch.
     const bool is_unseen = !collecting && !graph::grad_enabled() && known.node->requires_grad();
+    // An unread assignment that nothing will need again is forgotten: not by the new value, which
+    // would be deeper, and not after a bad index, since none is checked.
     const bool forgets = !is_unseen && !known.node->is_computed() && known.before &&
                          !whole->may_fail() && whole->depth() <= known.node->depth();
     std::optional<graph::GradientMode> mode;

@@ -34,7 +34,8 @@ struct PlanContext {
 /// The kernel of a group whose members are programs, with or without a core.
 Kernel emit_group(const PlanContext& context, const Group& group);
 
-/// A kernel that copies `source` (read at `extents`) into a strided window of `target`'s buffer.
+/// A kernel that copies `source`, as a reader of shape `reader` sees it, into a strided window of a
+/// buffer: `offset` and `strides` in elements.
 Kernel emit_copy(const PlanContext& context, int source, const Shape& reader, int target_buffer,
                  DType dtype, std::int64_t offset, const Extents& strides);
 

@@ -38,7 +38,7 @@ std::vector<NodePtr> bind_ready_views(std::span<const NodePtr> roots) {
 }
 
 void finish_results(const Schedule& schedule, std::span<const int> results,
-                    std::span<const Location> places) {
+                    std::span<const ResultPlace> places) {
   std::vector<NodePtr> nodes;
   std::vector<NodePtr> views;
   for (const int position : results) nodes.push_back(schedule[position].node->shared_from_this());

@@ -23,7 +23,7 @@ void finish_node(graph::Node& node, StoragePtr storage, std::int64_t offset);
 std::vector<graph::NodePtr> bind_ready_views(std::span<const graph::NodePtr> roots);
 
 /// Where a result lies.
-struct Location {
+struct ResultPlace {
   StoragePtr storage;
   std::int64_t offset = 0;
 };
@@ -31,6 +31,6 @@ struct Location {
 /// Finishes the nodes at `results`, which lie at `places`, and the kept views of them. Finishing a
 /// node may drop the last reference to others of the schedule, which are held until then.
 void finish_results(const Schedule& schedule, std::span<const int> results,
-                    std::span<const Location> places);
+                    std::span<const ResultPlace> places);
 
 }  // namespace vkml::dispatch

@@ -134,7 +134,7 @@ void Recording::defer(std::span<const graph::NodePtr> roots, const RealizeOption
 
   RecordedPart part;
   part.inputs = inputs_of(schedule, lowered);
-  std::vector<Location> places(lowered.results.size());
+  std::vector<ResultPlace> places(lowered.results.size());
   part.results.resize(lowered.results.size());
   for (const Buffer& buffer : lowered.graph.buffers) {
     if (buffer.kind != BufferKind::kResult) continue;

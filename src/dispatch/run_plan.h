@@ -14,7 +14,7 @@ namespace vkml::dispatch {
 /// A plan's bindings, and the places of its results.
 struct Bound {
   Bindings bindings;
-  std::vector<Location> results;
+  std::vector<ResultPlace> results;
   bool inputs_may_fail = false;  // some input may turn out to have no value
 };
 

@@ -51,7 +51,7 @@ Value key_gradient(const Operands& x, const Value& g, const Value& lse, const Va
 Value value_gradient(const Operands& x, const Value& g, const Value& lse,
                      const Attributes& attributes);
 
-// --- expressions that hold the scores, in f32
+// Expressions that hold the scores, in f32.
 
 Value wide(const Value& x) { return cast(x, DType::kF32); }
 Value transposed(const Value& x) { return transpose(x, -1, -2); }
@@ -145,7 +145,7 @@ class Gradients {
   std::span<Value> gradients_;
 };
 
-// --- gradient rules
+// Gradient rules.
 
 /// Sources: query, key, mask.
 void log_sum_exp_rule(const Value& output, const Value& gradient, std::span<Value> gradients) {
@@ -284,7 +284,7 @@ Value value_gradient(const Operands& x, const Value& g, const Value& lse,
                 x.value.shape().extents(), x.value.dtype(), x.value.device(), attributes);
 }
 
-// --- the operator
+// The operator.
 
 std::string shapes_of(const Operands& x) {
   return fmt::format("query {}, key {}, value {}", x.query.shape().to_string(),

@@ -38,8 +38,8 @@ std::vector<Variant> variants() {
         traits.has_int64 = traits.has_float64 = is_rich;
         traits.has_storage8 = traits.has_storage16 = is_rich;
         traits.has_subgroup_arithmetic = traits.has_subgroup_shuffle = is_rich;
-        traits.has_float16 = traits.has_half_conversions = traits.keeps_special_values =
-            is_rich && !is_software;
+        traits.has_accurate_exp2 = traits.has_float16 = traits.has_half_conversions =
+            traits.keeps_special_values = is_rich && !is_software;
         if (use_addresses) traits.has_int64 = true;
         if (is_rich) {
           traits.subgroup_size = 32;

@@ -1,7 +1,7 @@
 // The planned form of a graph: flat, free of nodes, leaves and addresses. Backends compile it.
 //
 // `kernels` is the plan: run them in order. `nodes` is the same computation before fusion, kept for
-// the reference backend and the verifier, which evaluate definitions rather than programs.
+// the reference backend, which evaluates definitions rather than programs.
 //
 // A plan that fails on an index has overwritten nothing that anybody would miss: a kernel with a
 // store to a donated block that is not dead runs after the last one that checks indices.

@@ -14,7 +14,7 @@
 
 namespace vkml::graph {
 
-// --- products (products.cpp)
+// Products.
 
 /// The sum of products of two vectors; halves accumulate in f32.
 Value dot(const Value& a, const Value& b);
@@ -28,7 +28,7 @@ Value tensordot(const Value& a, const Value& b, Axes axes_a, Axes axes_b);
 /// contracted from left to right.
 Value einsum(const std::string& equation, std::span<const Value> operands);
 
-// --- statistics (statistics.cpp); no axes means all of them
+// Statistics; no axes means all of them.
 
 Value standard_deviation(const Value& x, Axes axes, bool keepdim, double correction);
 /// sum(|x|^order)^(1 / order); the largest or smallest |x| for an infinite order, the number of
@@ -41,7 +41,7 @@ Value count_nonzero(const Value& x, Axes axes, bool keepdim);
 Value quantile(const Value& x, double fraction, std::int64_t axis, bool keepdim,
                Interpolation interpolation);
 
-// --- arrangement (arrangement.cpp)
+// Arrangement.
 
 Value flip(const Value& x, Axes axes);
 /// Elements moved along axes, those that leave coming in at the other end.
@@ -71,7 +71,7 @@ Value sliding_windows(const Value& x, std::int64_t axis, std::int64_t size, std:
 /// Axes moved to other places, the rest in order.
 Value movedim(const Value& x, Axes from, Axes to);
 
-// --- special functions (special.cpp)
+// Special functions.
 
 /// The derivative of digamma of an order from 0 to 100; infinite at 0 and negative integers.
 Value polygamma(std::int64_t order, const Value& x);

@@ -21,7 +21,7 @@ namespace vkml::graph {
 
 using Axes = std::span<const std::int64_t>;
 
-// --- numbers and types (conversion.cpp)
+// Numbers and types.
 
 /// Another dtype. Float to integer truncates and saturates, NaN becomes 0; the same dtype is x.
 Value cast(const Value& x, DType dtype);
@@ -59,7 +59,7 @@ NumberOrigin origin_of(const Node& node);
 /// The same number with an origin.
 Value with_origin(const Value& number, NumberOrigin origin);
 
-// --- views (views.cpp)
+// Views.
 
 Value reshape(const Value& x, Axes extents);  // one extent may be -1
 Value permute(const Value& x, Axes axes);
@@ -88,7 +88,7 @@ Value with_gradient(const OpInfo& op, const Value& value, std::span<const Value>
                     const Attributes& attributes = {},
                     std::shared_ptr<const GradientFunction> function = nullptr);
 
-// --- assembly (assembly.cpp)
+// Assembly.
 
 Value concat(std::span<const Value> parts, std::int64_t axis);
 /// Constant padding: (before, after) for each axis.
@@ -119,7 +119,7 @@ Value assign_unseen(const Value& old, const Value& value);
 /// The same value as a node of its own with these flags: how a tensor becomes a leaf.
 Value alias(const Value& x, std::uint32_t flags);
 
-// --- reductions (reductions.cpp); no axes means all of them
+// Reductions; no axes means all of them.
 
 Value sum(const Value& x, Axes axes, bool keepdim);
 Value mean(const Value& x, Axes axes, bool keepdim);
@@ -136,7 +136,7 @@ Value all(const Value& x, Axes axes, bool keepdim);
 /// Sums x down to a shape that broadcasts to x's.
 Value sum_to(const Value& x, const Shape& shape);
 
-// --- matrix products, convolution, pooling (matmul.cpp, convolution.cpp, pooling.cpp)
+// Matrix products, convolution, pooling.
 
 Value matmul(const Value& a, const Value& b);
 /// The same in the operands' own dtype and at a given precision, whatever the thread's settings.
@@ -165,7 +165,7 @@ Value max_pool2d(const Value& input, const Pool2dParameters& parameters);
 Value max_pool2d_indices(const Value& input, const Pool2dParameters& parameters);
 Value avg_pool2d(const Value& input, const Pool2dParameters& parameters);
 
-// --- attention (attention.cpp)
+// Attention.
 
 /// Sums of values (..., S, V), weighted by how well their keys (..., S, D) match each query
 /// (..., T, D). An undefined mask is none; a bool one says what a query attends to, another is
@@ -186,7 +186,7 @@ Value unfold(const Value& x, const PatchParameters& parameters);
 Value fold(const Value& columns, std::array<std::int64_t, 2> image,
            const PatchParameters& parameters);
 
-// --- indexing by data (indexing.cpp)
+// Indexing by data.
 
 // `name` is what errors call the operator: that of the function that a user called, where it is
 // another one.
@@ -212,7 +212,7 @@ Value check_range(const OpInfo& op, const Value& x, std::int64_t extent, std::in
 /// element is outside the interval of that check.
 Value check_values(const OpInfo& op, const Value& x);
 
-// --- random numbers (random.cpp)
+// Random numbers.
 
 /// A draw's key: two words, run-time inputs of the plan. `draw` is its number in the stream.
 struct RandomKey {
@@ -223,7 +223,7 @@ Value random_uniform(Axes extents, RandomKey key, Device device);  // f32 in [0,
 Value random_normal(Axes extents, RandomKey key, Device device);   // f32
 Value dropout(const Value& x, double probability, RandomKey key);
 
-// --- composites that the fuser makes one kernel of (normalization.cpp, losses.cpp)
+// Composites that the fuser makes one kernel of.
 
 Value softmax(const Value& x, std::int64_t axis);
 Value log_softmax(const Value& x, std::int64_t axis);

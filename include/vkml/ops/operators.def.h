@@ -1,11 +1,10 @@
 // The operators that are no rows of the elementwise table, by the names that nodes, errors and the
 // record of calls know them by. One row each:
-//   VKML_OPERATOR(name, inputs, call)   `call` gives the operator of its inputs x[0], x[1], ...,
-//   with
-//                                       every parameter at its default
-//   VKML_PARAMETRIC_OPERATOR(name)      has parameters without defaults: can be recorded, not
-//   applied
-//                                       by name alone
+// - VKML_OPERATOR(name, inputs, call): `call` gives the operator of its inputs x[0], x[1], ...,
+// with
+//   every parameter at its default;
+// - VKML_PARAMETRIC_OPERATOR(name): has parameters without defaults, so it can be recorded, and not
+//   applied by name alone.
 // kAnyArity inputs are as many as there are. Included several times; no include guard.
 
 // Reductions over all axes
@@ -31,7 +30,8 @@ VKML_OPERATOR(cumprod, 1, graph::cumprod(x[0], -1))
 VKML_OPERATOR(logcumsumexp, 1, graph::logcumsumexp(x[0], -1))
 VKML_OPERATOR(linear_recurrence, 2, graph::linear_recurrence(x[0], x[1], -1))
 VKML_OPERATOR(argsort, 1, graph::argsort(x[0], -1, false))
-VKML_OPERATOR(sort, 1, graph::gather(x[0], -1, graph::argsort(graph::detach(x[0]), -1, false), "sort"))
+VKML_OPERATOR(sort, 1,
+              graph::gather(x[0], -1, graph::argsort(graph::detach(x[0]), -1, false), "sort"))
 VKML_OPERATOR(searchsorted, 2, graph::search_sorted(x[0], x[1], false))
 VKML_PARAMETRIC_OPERATOR(topk)
 VKML_PARAMETRIC_OPERATOR(polygamma)

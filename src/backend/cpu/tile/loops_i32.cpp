@@ -11,6 +11,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace vkml::cpu::HWY_NAMESPACE {
+namespace {
 
 // The program never divides by 0 or -1, but the padding of a tile holds anything.
 struct Divide {
@@ -49,6 +50,8 @@ struct ShiftRightLogical {
     return hn::BitCast(d, hn::BitCast(u, a) >> hn::BitCast(u, b));
   }
 };
+
+}  // namespace
 
 Loop i32_loop_here(ops::Opcode op, Pattern tiles) {
   using ops::Opcode;

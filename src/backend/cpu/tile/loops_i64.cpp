@@ -12,6 +12,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace vkml::cpu::HWY_NAMESPACE {
+namespace {
 
 using I64 = std::int64_t;
 using U64 = std::uint64_t;
@@ -52,6 +53,8 @@ struct Magnitude {
     return a < 0 ? static_cast<I64>(U64{0} - static_cast<U64>(a)) : a;
   }
 };
+
+}  // namespace
 
 Loop i64_loop_here(ops::Opcode op, Pattern tiles) {
   using ops::Opcode;
