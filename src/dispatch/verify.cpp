@@ -145,7 +145,7 @@ void verify_plan(const ExecutionGraph& graph) {
     const std::int64_t segment = graph.arena_segment_bytes;
     if (buffer.kind == BufferKind::kTemporary && buffer.bytes <= segment &&
         buffer.arena_offset % segment > segment - buffer.bytes) {
-      throw InternalError(fmt::format("[plan] {} bytes at {} of the arena cross its blocks of {}",
+      throw InternalError(fmt::format("[verify] {} bytes at {} of the arena cross its blocks of {}",
                                       buffer.bytes, buffer.arena_offset, segment));
     }
   }

@@ -487,8 +487,12 @@ TEST(VulkanRuntime, ASecondBackendOfADeviceComesAndGoes) {
   {
     VulkanBackend other(0);
     survivor = other.allocator().allocate(1000);
+    EXPECT_GE(other.allocated_bytes(), 1000);
   }
+  EXPECT_EQ(survivor->bytes(), 1000U);
   survivor.reset();
+  // The first backend works as before.
+  EXPECT_EQ(download<float>(*upload(iota(5)), 5), iota(5));
 }
 
 }  // namespace
