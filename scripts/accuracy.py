@@ -27,14 +27,16 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 import vkml  # noqa: E402
 from case import Case  # noqa: E402
 from checking import exact, wide  # noqa: E402
+from composite_cases import COMPOSITE_CASES, RECURRENT_CASES  # noqa: E402
 from elementwise_references import StatedRow, stated_rows  # noqa: E402
-from function_case import FunctionCase  # noqa: E402
+from function_case import FLOATS, FunctionCase  # noqa: E402
 from python_cases import PYTHON_CASES, SPACES  # noqa: E402
 from structural_cases import CASES  # noqa: E402
 from test_elementwise import expected_of, operands, takes_floats  # noqa: E402
 
 MEASURED = ROOT / "docs" / "measured_errors.csv"
 PAGE = ROOT / "docs" / "accuracy.md"
+FUNCTION_CASES = [*PYTHON_CASES, *COMPOSITE_CASES, *RECURRENT_CASES]
 MACHINE = "(machine)"  # the row of the file that names what was measured on
 COLUMNS = ("cpu", "lavapipe", "h200")
 POINTS = 20001
@@ -78,6 +80,42 @@ second derivative; dtypes are those of floating operands.
 | function | what it does | dtypes | gradient | bound | {columns} |
 |---|---|---|---|---|{dashes}|
 """
+COMPOSITES = """
+## Functions that are a few lines of others
+
+Those of `vkml.composites`, at the top of the package: errors in the same units, against PyTorch in
+double precision.
+
+| function | what it does | dtypes | gradient | bound | {columns} |
+|---|---|---|---|---|{dashes}|
+"""
+RECURRENT = """
+## Recurrent layers
+
+Two directions, five steps, against PyTorch's layers in double precision with the same parameters.
+
+| layer | what it does | dtypes | gradient | bound | {columns} |
+|---|---|---|---|---|{dashes}|
+"""
+DRAWS = """
+## Random operators
+
+Draws are the same on every device for one seed but for the last place of functions of them.
+`tests/python/test_distributions.py` compares moments and quantiles with those of the distribution.
+
+| function | what it draws | gradient |
+|---|---|---|
+"""
+NO_GRADIENT = "none"
+RANDOM = dict.fromkeys(
+    (
+        *("bernoulli", "exponential", "gamma", "gumbel", "multinomial", "normal", "rand"),
+        *("rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"),
+        *("truncated_normal", "uniform"),
+    ),
+    NO_GRADIENT,
+)
+RANDOM |= {"dropout": "yes: of what is kept", "normal": "yes: of a mean and a deviation in tensors"}
 
 
 def integer_operands(row: StatedRow, device: object) -> list:
@@ -153,7 +191,7 @@ def measure(device: object) -> dict[str, str]:
         for case in CASES:
             error = structural_error(case, device)
             found[case.name] = max(found.get(case.name, 0.0), error)
-        for case in PYTHON_CASES:
+        for case in FUNCTION_CASES:
             if case.on_cpu_alone and device != vkml.cpu:
                 continue
             error = function_error(case, device)
@@ -173,7 +211,7 @@ def write_measured(found: dict[str, dict[str, str]]) -> None:
     """Writes the file of errors, the operators in their order."""
     names = [MACHINE, *dict.fromkeys([row.name for row in stated_rows()])]
     names += dict.fromkeys(case.name for case in CASES)
-    names += [key for space in SPACES for key in keys_of(space)]
+    names += [key for space in (*SPACES, "", "nn") for key in keys_of(space)]
     with MEASURED.open("w", newline="") as file:
         writer = csv.DictWriter(file, ("operator", *COLUMNS), lineterminator="\n")
         writer.writeheader()
@@ -183,17 +221,17 @@ def write_measured(found: dict[str, dict[str, str]]) -> None:
 
 def keys_of(space: str) -> list[str]:
     """The functions of a module in the order of their names, with the module."""
-    return sorted({case.key for case in PYTHON_CASES if case.space == space})
+    return sorted({case.key for case in FUNCTION_CASES if case.space == space})
 
 
-def dtypes_of(function: object, arrays: list) -> str:
+def dtypes_of(function: object, arrays: list, among: tuple[str, ...] = DTYPES) -> str:
     """The dtypes that an operator takes in place of its floating operands, or else its first."""
     if not arrays:
         return "by argument"
     if not any(np.issubdtype(array.dtype, np.floating) for array in arrays):
         arrays = [arrays[0].astype(np.float32), *arrays[1:]]
     taken = []
-    for name in DTYPES:
+    for name in among:
         dtype = getattr(vkml, name)
         tensors = [
             vkml.tensor(array, device=vkml.cpu).to(dtype)
@@ -251,6 +289,8 @@ def first_sentence(name: str) -> str:
     if isinstance(thing, str):
         return thing
     text = inspect.getdoc(thing) or ""
+    # Of overloads, the last one's text.
+    text = re.split(r"\n\d+\. ``.*``\n", text)[-1]
     first, _, rest = text.partition("\n")
     text = rest if "->" in first and "(" in first else text
     sentence = " ".join(text.strip().split("\n\n")[0].split())
@@ -291,21 +331,40 @@ def page() -> str:
     for space in SPACES:
         text += FUNCTIONS.format(space=space, columns=columns, dashes=dashes)
         text += function_rows(space, measured)
-    return text
+    for space, head in (("", COMPOSITES), ("nn", RECURRENT)):
+        text += head.format(columns=columns, dashes=dashes) + function_rows(space, measured)
+    return text + DRAWS + random_rows()
+
+
+def dtypes_of_function(cases: list[FunctionCase]) -> str:
+    """Those of floating operands that are tested; at the top and of layers, what is taken."""
+    if cases[0].space in ("", "nn"):
+        among = DTYPES if cases[0].space == "" else FLOATS
+        return dtypes_of(cases[0].function, list(cases[0].arrays), among)
+    tested = {dtype for case in cases for dtype in case.dtypes}
+    return grouped([dtype for dtype in DTYPES if dtype in tested])
+
+
+def random_rows() -> str:
+    """The lines of the operators that draw."""
+    return "".join(
+        f"| `{name}` | {cell(first_sentence(name))} | {gradient} |\n"
+        for name, gradient in sorted(RANDOM.items())
+    )
 
 
 def function_rows(space: str, measured: dict[str, dict[str, str]]) -> str:
     """The lines of the functions of a module."""
     text = ""
     for key in keys_of(space):
-        cases = [case for case in PYTHON_CASES if case.key == key]
-        tested = {dtype for case in cases for dtype in case.dtypes}
-        taken = grouped([dtype for dtype in DTYPES if dtype in tested])
+        cases = [case for case in FUNCTION_CASES if case.key == key]
+        taken = dtypes_of_function(cases)
         reasons = [case.no_gradient for case in cases if case.no_gradient]
         gradient = "yes" if len(reasons) < len(cases) else f"none: {reasons[0]}"
         bound = max(case.units for case in cases)
-        name = key.removeprefix(f"{space}.")
-        text += f"| `{name}` | {cell(first_sentence(key))} | {taken} | {gradient} | {bound:g} | "
+        name = key.removeprefix(f"{space or 'vkml'}.")
+        meaning = cell(first_sentence(key.removeprefix("vkml.")))
+        text += f"| `{name}` | {meaning} | {taken} | {gradient} | {bound:g} | "
         text += f"{errors_of(key, measured)} |\n"
     return text
 

@@ -163,7 +163,7 @@ bool selects_by_data(nb::handle part) {
   // NumPy's integers have a rank too, of 0.
   const bool is_array =
       !is_number && nb::hasattr(part, "__array__") && nb::cast<int>(part.attr("ndim")) > 0;
-  return is_array || PyList_Check(part.ptr());
+  return is_array || PyList_Check(part.ptr()) || PyRange_Check(part.ptr());
 }
 
 }  // namespace
@@ -181,6 +181,8 @@ std::vector<AdvancedPart> advanced_index_from(const char* op, nb::handle object,
   const auto add = [&](nb::handle part) {
     if (nb::isinstance<Tensor>(part)) {
       parts.emplace_back(nb::cast<Tensor>(part));
+    } else if (PyRange_Check(part.ptr())) {
+      parts.emplace_back(tensor_from(nb::list(part), DType::kI64, device));
     } else if (selects_by_data(part)) {
       const bool is_empty = PyList_Check(part.ptr()) && PyList_Size(part.ptr()) == 0;
       parts.emplace_back(

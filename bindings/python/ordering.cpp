@@ -277,8 +277,15 @@ void bind_searching(nb::module_& m, nb::class_<Tensor>& tensor) {
         if (nb::isinstance<Tensor>(bins)) {
           edges = nb::cast<Tensor>(bins);
         } else {
-          double low = range.is_none() ? min(x).item() : nb::cast<double>(range[0]);
-          double high = range.is_none() ? max(x).item() : nb::cast<double>(range[1]);
+          double low = 0;
+          double high = 1;  // of no elements, as PyTorch's
+          if (!range.is_none()) {
+            low = nb::cast<double>(range[0]);
+            high = nb::cast<double>(range[1]);
+          } else if (x.numel() > 0) {
+            low = min(x).item();
+            high = max(x).item();
+          }
           if (low == high) {
             low -= 0.5;
             high += 0.5;

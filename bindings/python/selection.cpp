@@ -50,17 +50,17 @@ Tensor least_of(DType dtype, bool exceeds) {
 }
 
 Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
-                   const std::string& reduce, bool include_self) {
-  constexpr std::string_view kName = "scatter_reduce";
+                   const std::string& reduce, bool include_self,
+                   const char* name = "scatter_reduce") {
   const ScatterKind kind = kind_from(reduce);
-  const Tensor part = source_from("scatter_reduce", x, index, nb::cast(source));
+  const Tensor part = source_from(name, x, index, nb::cast(source));
   Tensor base = x;
   const Tensor none = zeros(x.extents(), DType::kI32, x.device());
   const Extents extents = index.extents();
   const Tensor ones_of = ones(extents, DType::kI32, x.device());
   const bool counts_needed = reduce == "mean" || !include_self;
   const Tensor hits =
-      counts_needed ? scatter(none, dim, index, ones_of, ScatterKind::kAdd, kName) : Tensor();
+      counts_needed ? scatter(none, dim, index, ones_of, ScatterKind::kAdd, name) : Tensor();
   if (!include_self) {
     // Elements that something meets start from what leaves the others as they are.
     const Tensor met = gt(hits, Tensor(0));
@@ -70,7 +70,7 @@ Tensor reduce_into(const Tensor& x, std::int64_t dim, const Tensor& index, const
       base = where(met, least_of(x.dtype(), kind == ScatterKind::kMax), x);
     }
   }
-  Tensor combined = scatter(base, dim, index, part, kind, kName);
+  Tensor combined = scatter(base, dim, index, part, kind, name);
   if (reduce != "mean") return combined;
   const Tensor total = include_self ? hits + Tensor(1) : maximum(hits, Tensor(1));
   if (is_floating(x.dtype())) return combined / to(total, x.dtype());
@@ -115,6 +115,15 @@ void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
       nb::arg("include_self") = true,
       "x combined with source elements at their index: 'sum', 'prod', 'mean', 'amax' or 'amin'. "
       "The order is fixed, so results never change.");
+  m.def(
+      "_index_reduce",
+      [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
+         const std::string& reduce, bool include_self) {
+        const Tensor places = spread_index("index_reduce", index, dim, source);
+        return reduce_into(x, dim, places, source, reduce, include_self, "index_reduce");
+      },
+      nb::arg("input"), nb::arg("dim"), nb::arg("index"), nb::arg("source"), nb::arg("reduce"),
+      nb::arg("include_self"));
   def_inplace(
       tensor, "scatter_add_",
       [](const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
@@ -148,11 +157,14 @@ void bind_scatter(nb::module_& m, nb::class_<Tensor>& tensor) {
         Extents extents = x.extents();
         extents[static_cast<std::size_t>(axis)] = index.numel();
         const Tensor source = full(extents, value, x.dtype(), x.device());
-        return scatter(x, axis, spread_index("index_fill", index, axis, source), source,
+        // Alone among these functions it counts negative indices from the end, as PyTorch's.
+        const Tensor counted = where(lt(index, Tensor(0)), index + Tensor(x.shape()[axis]), index);
+        return scatter(x, axis, spread_index("index_fill", counted, axis, source), source,
                        ScatterKind::kReplace, "index_fill");
       },
       nb::arg("dim"), nb::arg("index"), nb::arg("value"),
-      "x with one number in the slices at indices along an axis.");
+      "x with one number in the slices at indices along an axis; negative ones count from its "
+      "end.");
 }
 
 std::vector<Tensor> indices_from(nb::handle indices, const Tensor& x) {

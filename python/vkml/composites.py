@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkml
+from vkml import _vkml
 from vkml._vkml import Tensor
 from vkml._vkml import dtype as DType
 from vkml.argument_errors import check_arguments as _check_arguments
@@ -38,6 +39,7 @@ __all__ = [
     "dist",
     "dsplit",
     "fill",
+    "get_default_dtype",
     "gradient",
     "hsplit",
     "index_reduce",
@@ -138,6 +140,11 @@ def numel(input: Tensor) -> int:
 def is_tensor(obj: object) -> builtins.bool:
     """Whether an object is a tensor."""
     return isinstance(obj, Tensor)
+
+
+def get_default_dtype() -> vkml.dtype:
+    """The dtype of floats that are made without one: float32, always."""
+    return vkml.float32
 
 
 def is_floating_point(input: Tensor) -> builtins.bool:
@@ -342,11 +349,11 @@ def index_reduce(
         raise vkml.DTypeError(
             f"[index_reduce] the tensor is {input.dtype}, the source {source.dtype}. Convert it."
         )
-    axis = dim % input.ndim
-    shape = [1] * input.ndim
-    shape[axis] = index.shape[0]
-    places = index.reshape(shape).broadcast_to(source.shape)
-    return vkml.scatter_reduce(input, axis, places, source, reduce, include_self=include_self)
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise vkml.ArgumentError(
+            f"[index_reduce] reduce is {reduce!r}. Pass 'prod', 'mean', 'amax' or 'amin'."
+        )
+    return _vkml._index_reduce(input, dim, index, source, reduce, include_self)
 
 
 # Products and distances.
@@ -447,6 +454,8 @@ def cov(
 ) -> Tensor:
     """Covariances of variables in rows of (variables, observations), or of one vector.
 
+    One variable has one number, without axes.
+
     Args:
         input: The observations.
         correction: What is taken away from their number before it divides.
@@ -468,21 +477,21 @@ def cov(
         centred = rows - (rows * weights).sum(1, keepdim=True) / total
         weighted = centred * weights
     if rows.shape[1] == 0:
-        shape = (rows.shape[0],) * 2 if input.ndim == 2 else ()
+        shape = (rows.shape[0],) * 2 if rows.shape[0] != 1 else ()
         return vkml.full(shape, math.nan, dtype=rows.dtype, device=rows.device)
     # Without degrees of freedom it is undefined, or infinite: never of the other sign.
     if isinstance(degrees, int):
         degrees = vkml.scalar_tensor(degrees, dtype=rows.dtype, device=rows.device)
     result: Tensor = (weighted @ centred.T) / degrees.clamp(min=0)
-    return result if input.ndim == 2 else result.reshape(())
+    return result if rows.shape[0] != 1 else result.reshape(())
 
 
 def corrcoef(input: Tensor) -> Tensor:
     """Correlations of variables in rows of (variables, observations)."""
-    covariance = _matrix(cov(input))
-    spread = vkml.diagonal(covariance).sqrt()
-    result = covariance / vkml.outer(spread, spread)
-    return result if input.ndim == 2 else result.reshape(())
+    covariance = cov(input)
+    matrix = covariance.reshape(1, 1) if covariance.ndim == 0 else covariance
+    spread = vkml.diagonal(matrix).sqrt()
+    return (matrix / vkml.outer(spread, spread)).reshape(covariance.shape)
 
 
 def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:

@@ -101,7 +101,7 @@ FUNCTIONS: dict[str, str] = {
     ),
     **_because(
         "the default dtypes do not change, so that a program means one thing",
-        *("get_default_dtype", "set_default_dtype", "set_default_tensor_type"),
+        *("set_default_dtype", "set_default_tensor_type"),
     ),
     **_because(
         "set by the environment: docs/environment.md",
@@ -224,7 +224,7 @@ METHODS: dict[str, str] = {
     ),
     **_because(
         _DEVICE,
-        *("cuda", "get_device", "ipu", "is_cuda", "is_ipu", "is_maia", "is_meta", "is_mkldnn"),
+        *("cuda", "get_device", "ipu", "is_ipu", "is_maia", "is_meta", "is_mkldnn"),
         *("is_mps", "is_mtia", "is_xla", "is_xpu", "mtia", "xpu"),
     ),
     **_because(
@@ -240,7 +240,6 @@ METHODS: dict[str, str] = {
     ),
     **_because(_FACTORS, "geqrf", "lu", "lu_solve", "orgqr", "ormqr"),
     **_because(_SCIPY, "igamma", "igammac"),
-    **_because("`to` and `dtype` say it", "type"),
     **_because(
         "a recorded operation is at `grad_fn_index` of the record that was asked for", "grad_fn"
     ),

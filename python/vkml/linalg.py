@@ -8,6 +8,7 @@ before it a batch. All have gradients, of every order but where their documentat
 # ruff: noqa: N803 (PyTorch names matrices A and B)
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import vkml
@@ -241,7 +242,8 @@ def _limit(
 
     # As in PyTorch an absolute tolerance alone stands for itself.
     default = default_tolerance(A) if atol is None else 0.0
-    largest = values.abs().amax(-1, keepdim=True)
+    empty = values.shape[-1] == 0
+    largest = values.sum(-1, keepdim=True) if empty else values.abs().amax(-1, keepdim=True)
     return vkml.maximum(largest * column(default if rtol is None else rtol), column(atol or 0.0))
 
 
@@ -341,9 +343,11 @@ def vector_norm(
 ) -> Tensor:
     """The `ord`-norm over axes, or over everything; on every device. In `dtype`, if given."""
     x = x if dtype is None else x.to(dtype)
-    if ord < 0 and x.numel() == 0:
+    axes = range(x.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    if (ord < 0 or ord == math.inf) and math.prod(x.shape[axis] for axis in axes) == 0:
         raise vkml.ShapeError(
-            f"[vector_norm] of no elements: shape {tuple(x.shape)}, ord {ord}. Pass ord >= 0."
+            f"[vector_norm] of no elements: shape {tuple(x.shape)}, ord {ord}. Pass a finite "
+            "ord >= 0."
         )
     return vkml.norm(x, ord, dim, keepdim)
 

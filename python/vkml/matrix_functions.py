@@ -85,7 +85,7 @@ def lstsq(
         raise vkml.ArgumentError(f"[lstsq] driver is {driver!r}. Pass 'gelsd' or None.")
     values = linalg.svdvals(A)
     share = linalg.default_tolerance(A) if rcond is None else rcond
-    rank = (values > share * values.amax(-1, keepdim=True)).sum(-1).to(vkml.int64)
+    rank = linalg.matrix_rank(A, rtol=share)
     solution = linalg.pinv(A, share) @ B
     rows, columns = A.shape[-2:]
     if rows > columns and bool((rank == columns).all().item()):

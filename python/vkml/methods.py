@@ -25,6 +25,11 @@ class TensorMethods(Tensor):
         return self.device == vkml.cpu
 
     @property
+    def is_cuda(self) -> bool:
+        """False: vkML reaches every GPU through Vulkan; see `is_vulkan`."""
+        return False
+
+    @property
     def is_vulkan(self) -> bool:
         """Whether the tensor is on a Vulkan device."""
         return str(self.device).startswith("vulkan")
@@ -38,6 +43,18 @@ class TensorMethods(Tensor):
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self.numel() * self.dtype.itemsize
+
+    def type(self, dtype: typing.Any = None) -> typing.Any:
+        """The tensor in a dtype, as `to`; without one the dtype's name, `vkml.float32` say."""
+        return str(self.dtype) if dtype is None else self.to(dtype)
+
+    def __contains__(self, element: typing.Any) -> bool:
+        """Whether an element equals a number, or a tensor's elements where it broadcasts."""
+        if not isinstance(element, Tensor | int | float):
+            raise vkml.DTypeError(
+                f"[in] looks for {element!r} in a tensor. Ask for a number or a tensor."
+            )
+        return bool(vkml.any(vkml.eq(self, element)).item())
 
     def element_size(self) -> int:
         """Bytes of an element."""
@@ -500,5 +517,5 @@ def _uniform(like: Tensor, generator: _RandomStream | None) -> Tensor:
 
 
 for _name, _method in vars(TensorMethods).items():
-    if not _name.startswith("__"):
+    if not _name.startswith("__") or _name == "__contains__":
         setattr(Tensor, _name, checked(_method, _name) if callable(_method) else _method)

@@ -44,14 +44,16 @@ _NUMPY_TYPES = {
 }
 
 
-def save(obj: Any, f: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
+def save(
+    obj: Any, f: str | os.PathLike[str] | BinaryIO, metadata: Mapping[str, str] | None = None
+) -> None:
     """Writes tensors, or a structure that holds tensors, to a safetensors file.
 
     Args:
         obj: A dictionary of tensors; or dictionaries (with string or integer keys), lists and
             tuples of tensors, numbers, strings, booleans and None.
         f: The file; an existing one is replaced, as a whole or not at all. A link stays, and
-            the file that it points to is written.
+            the file that it points to is written. Or an object that bytes are written to.
         metadata: Strings to keep beside the tensors.
 
     Raises:
@@ -69,11 +71,15 @@ def save(obj: Any, f: str | os.PathLike[str], metadata: Mapping[str, str] | None
         texts[_STRUCTURE_KEY] = json.dumps(_describe(obj, "", tensors))
     if "__metadata__" in tensors:
         raise vkml.ArgumentError("[save] the name '__metadata__' belongs to the file format.")
-    _write(f, {name: _entry(tensor) for name, tensor in tensors.items()}, texts)
+    entries = {name: _entry(tensor) for name, tensor in tensors.items()}
+    if isinstance(f, str | os.PathLike) or not hasattr(f, "write"):
+        _write(f, entries, texts)
+    else:
+        _write_contents(f, entries, texts)
 
 
 def load(
-    f: str | os.PathLike[str],
+    f: str | os.PathLike[str] | BinaryIO,
     map_location: vkml.DeviceLike | None = None,
     *,
     weights_only: bool = True,
@@ -82,7 +88,7 @@ def load(
     """Reads what `save`, or any other writer of safetensors, has written.
 
     Args:
-        f: The file.
+        f: The file, or an object that holds one from where it is read.
         map_location: Where the tensors go; None for the default device.
         weights_only: Accepted as PyTorch's: files hold no code in any case.
         device: `map_location` by vkML's name.
@@ -187,7 +193,7 @@ def _entry(tensor: Tensor) -> _Entry:
 
 
 def _tensor(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | BinaryIO,
     name: str,
     entry: Mapping[str, Any],
     device: vkml.DeviceLike | None,
@@ -289,13 +295,18 @@ def _umask() -> int:
     return mask
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+def _read(
+    path: str | os.PathLike[str] | BinaryIO,
+) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
     """The metadata and the entries of a file, both checked."""
     import safetensors
 
-    check_path(path, "load")
     try:
-        contents = Path(path).read_bytes()
+        if isinstance(path, str | os.PathLike) or not hasattr(path, "read"):
+            check_path(path, "load")
+            contents = Path(path).read_bytes()
+        else:
+            contents = path.read()
         # Checks lengths, offsets, overlaps, types and coverage, everything but repeated names.
         entries = safetensors.deserialize(contents)  # type: ignore[no-untyped-call]
         header = _header(contents)

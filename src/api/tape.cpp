@@ -117,7 +117,9 @@ void HookHandle::remove() {
   if (const auto hooks = hooks_.lock()) hooks->remove(id_);
 }
 
-HookHandle register_hook(const Tensor& tensor, TensorHook hook) {
+namespace {
+
+HookHandle add_hook(const Tensor& tensor, TensorHook hook, bool is_last) {
   const Value value = tensor.value();
   if (!value->requires_grad()) {
     throw AutogradError(
@@ -127,11 +129,19 @@ HookHandle register_hook(const Tensor& tensor, TensorHook hook) {
   const auto sink = value->sink().lock();
   const std::shared_ptr<graph::GradientHooks> hooks =
       sink ? sink->hooks() : value.node()->make_hooks();
-  const std::int64_t id = hooks->add([hook = std::move(hook)](const Value& gradient) {
-    const Tensor replaced = hook(Tensor(gradient));
-    return replaced.is_defined() ? replaced.value() : Value();
-  });
+  const std::int64_t id = hooks->add(
+      [hook = std::move(hook)](const Value& gradient) {
+        const Tensor replaced = hook(Tensor(gradient));
+        return replaced.is_defined() ? replaced.value() : Value();
+      },
+      is_last);
   return {hooks, id};
+}
+
+}  // namespace
+
+HookHandle register_hook(const Tensor& tensor, TensorHook hook) {
+  return add_hook(tensor, std::move(hook), false);
 }
 
 void retain_grad(const Tensor& tensor) {
@@ -143,10 +153,12 @@ void retain_grad(const Tensor& tensor) {
   }
   const auto kept = std::make_shared<LeafGradient>();
   kept->belong_to(tensor.dtype(), tensor.device());
-  register_hook(tensor, [kept](const Tensor& gradient) {
+  // What is kept is what other hooks leave, as PyTorch's.
+  const auto keep = [kept](const Tensor& gradient) {
     kept->accumulate(gradient.value());
     return Tensor();
-  });
+  };
+  add_hook(tensor, keep, true);
   tensor.slot()->set_retained(kept);
 }
 

@@ -9,9 +9,11 @@
 
 namespace vkml::graph {
 
-std::int64_t GradientHooks::add(Hook hook) {
+std::int64_t GradientHooks::add(Hook hook, bool is_last) {
   const std::scoped_lock lock(mutex_);
-  hooks_.emplace_back(next_id_, std::move(hook));
+  const bool has_last = !hooks_.empty() && hooks_.back().first == last_;
+  hooks_.emplace(has_last ? hooks_.end() - 1 : hooks_.end(), next_id_, std::move(hook));
+  if (is_last) last_ = next_id_;
   return next_id_++;
 }
 

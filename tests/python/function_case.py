@@ -24,7 +24,8 @@ class FunctionCase:
     """A call to check.
 
     Attributes:
-        space: The module that holds the function, under `vkml` and under `torch`.
+        space: The module that holds the function, under `vkml` and under `torch`; none for those at
+            the top. Functions at the top and layers are called by the package.
         name: The function that it covers.
         arrays: What to call both with; floating arrays are float32.
         options: Keyword arguments of both.
@@ -64,9 +65,11 @@ class FunctionCase:
     @property
     def key(self) -> str:
         """The name with its module."""
-        return f"{self.space}.{self.name}"
+        return f"{self.space or 'vkml'}.{self.name}"
 
     def _from(self, package: str, tensors: Sequence[Any]) -> Any:
+        if self.call is not None and self.space in ("", "nn"):
+            return self.call(importlib.import_module(package), *tensors)
         module = importlib.import_module(f"{package}.{self.space}")
         if self.call is not None:
             return self.call(module, *tensors)

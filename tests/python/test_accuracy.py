@@ -9,7 +9,9 @@ from types import ModuleType
 import pytest
 
 import vkml
+from composite_cases import COMPOSITE_CASES, RECURRENT_CASES
 from elementwise_references import stated_rows
+from function_case import FunctionCase
 from python_cases import PYTHON_CASES
 from structural_cases import CASES
 
@@ -31,7 +33,8 @@ BOUNDS = {row.name: row.ulps for row in stated_rows()}
 BOUNDS |= {case.name: 0.0 for case in CASES}
 for case in CASES:
     BOUNDS[case.name] = max(BOUNDS[case.name], case.units)
-for case in PYTHON_CASES:
+OTHER_CASES = [*COMPOSITE_CASES, *RECURRENT_CASES]
+for case in [*PYTHON_CASES, *OTHER_CASES]:
     BOUNDS[case.key] = max(BOUNDS.get(case.key, 0.0), case.units)
 ON_CPU_ALONE = {case.key for case in PYTHON_CASES} - {
     case.key for case in PYTHON_CASES if not case.on_cpu_alone
@@ -66,6 +69,23 @@ def test_measuring_functions(accuracy: ModuleType, key: str) -> None:
     cases = [case for case in PYTHON_CASES if case.key == key]
     errors = [accuracy.function_error(case, vkml.cpu) for case in cases]
     assert 0 < max(errors) <= BOUNDS[key]
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce:UserWarning")
+@pytest.mark.parametrize("case", OTHER_CASES, ids=str)
+def test_composites_and_layers_keep_their_bound(
+    accuracy: ModuleType, case: FunctionCase, device: object
+) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    assert accuracy.function_error(case, device) <= case.units
+
+
+def test_every_operator_that_draws_has_a_line(accuracy: ModuleType) -> None:
+    """Those that take a generator, or another tensor's shape."""
+    documented = {name: getattr(vkml._vkml, name).__doc__ or "" for name in vars(vkml._vkml)}
+    draws = {name for name, text in documented.items() if "_RandomStream" in text.split("\n")[0]}
+    assert len(draws) > 10
+    assert draws <= set(accuracy.RANDOM)
 
 
 def test_errors_are_rounded_up(accuracy: ModuleType) -> None:

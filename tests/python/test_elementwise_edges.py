@@ -38,7 +38,9 @@ def test_no_gradient_leaves_where_none_arrives(row, device):
 STATED = [
     ("maximum", (1.0, 1.0), (0.5, 0.5)),
     ("minimum", (1.0, 1.0), (0.5, 0.5)),
-    ("fmax", (1.0, 1.0), (0.5, 0.5)),
+    ("fmax", (1.0, 1.0), (1.0, 0.0)),
+    ("fmin", (1.0, 1.0), (1.0, 0.0)),
+    ("fmin", (np.nan, np.nan), (1.0, 0.0)),
     ("fmax", (np.nan, 1.0), (0.0, 1.0)),
     ("fmin", (1.0, np.nan), (1.0, 0.0)),
     ("abs", (0.0,), (0.0,)),

@@ -110,6 +110,8 @@ def test_what_a_tensor_is(device: object) -> None:
     assert x.T.stride() == (1, 3)
     assert x[:, ::2].stride(1) == 2
     assert (x.is_cpu, x.is_vulkan) == (device == vkml.cpu, device != vkml.cpu)
+    assert not x.is_cuda
+    assert (x.type(), x.type(vkml.int32).dtype) == (str(x.dtype), vkml.int32)
     assert x.is_floating_point()
     assert not x.is_complex()
     assert x.is_signed()

@@ -1,4 +1,4 @@
-"""Without optional features (VKML_MIN_SPEC=1): networks train, int64 travels, halves are computed."""
+"""On the least device (VKML_MIN_SPEC=1): networks train, int64 travels, halves are computed."""
 
 import os
 import subprocess

@@ -30,8 +30,8 @@ class GradientHooks {
   /// Value.
   using Hook = std::function<Value(const Value& gradient)>;
 
-  /// Returns a number for remove().
-  std::int64_t add(Hook hook);
+  /// Returns a number for remove(). The last one runs after all others, whenever they were added.
+  std::int64_t add(Hook hook, bool is_last = false);
   /// Removes a hook; one that is gone already is no error.
   void remove(std::int64_t id);
   /// The gradient after all hooks. Throws ShapeError or DTypeError when a hook's result does not
@@ -42,6 +42,7 @@ class GradientHooks {
   mutable std::mutex mutex_;
   std::vector<std::pair<std::int64_t, Hook>> hooks_;
   std::int64_t next_id_ = 0;
+  std::int64_t last_ = -1;  // the one that stays at the end
 };
 
 }  // namespace vkml::graph

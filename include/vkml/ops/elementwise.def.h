@@ -110,23 +110,19 @@ VKML_BINARY(
     },
     [](auto a, auto b) { return oracle::minimum(a, b); }, domain(-10, 10), 0)
 VKML_BINARY(
-    fmax, "The larger of a and b; the other one if one is NaN. Ties share the gradient.", kSame,
-    [](auto a, auto b) { return fmax(a, b); },
+    fmax, "The larger of a and b; the other one if one is NaN. Of equal ones a has the gradient.",
+    kSame, [](auto a, auto b) { return fmax(a, b); },
     [](auto a, auto b, auto, auto g) {
-      auto tie = where_else_zero(eq(a, b), g * 0.5);
-      auto first = logical_or(gt(a, b), isnan(b));
-      auto second = logical_or(lt(a, b), logical_and(isnan(a), logical_not(isnan(b))));
-      return std::pair(where_else_zero(first, g) + tie, where_else_zero(second, g) + tie);
+      auto first = logical_or(ge(a, b), isnan(b));
+      return std::pair(where_else_zero(first, g), where_else_zero(logical_not(first), g));
     },
     [](auto a, auto b) { return b != b || a > b ? a : b; }, domain(-10, 10), 0)
 VKML_BINARY(
-    fmin, "The smaller of a and b; the other one if one is NaN. Ties share the gradient.", kSame,
-    [](auto a, auto b) { return fmin(a, b); },
+    fmin, "The smaller of a and b; the other one if one is NaN. Of equal ones a has the gradient.",
+    kSame, [](auto a, auto b) { return fmin(a, b); },
     [](auto a, auto b, auto, auto g) {
-      auto tie = where_else_zero(eq(a, b), g * 0.5);
-      auto first = logical_or(lt(a, b), isnan(b));
-      auto second = logical_or(gt(a, b), logical_and(isnan(a), logical_not(isnan(b))));
-      return std::pair(where_else_zero(first, g) + tie, where_else_zero(second, g) + tie);
+      auto first = logical_or(le(a, b), isnan(b));
+      return std::pair(where_else_zero(first, g), where_else_zero(logical_not(first), g));
     },
     [](auto a, auto b) { return b != b || a < b ? a : b; }, domain(-10, 10), 0)
 VKML_UNARY(

@@ -27,6 +27,7 @@ class Context:
         self._non_differentiable: tuple[Tensor, ...] = ()
         self._dirty: tuple[Tensor, ...] = ()
         # What forward returned and, while backward runs, the same tensors as the caller has them.
+        self._materializes = True
         self._results: list[Tensor] = []
         self._recorded: list[Tensor] = []
 
@@ -41,7 +42,8 @@ class Context:
         """Accepted as PyTorch's: forward mode transposes `backward`, and asks for nothing else."""
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Accepted as PyTorch's: where no gradient arrives `backward` gets zeros either way."""
+        """Whether `backward` gets zeros for a result to which no gradient arrives: else None."""
+        self._materializes = value
 
     def mark_dirty(self, *arguments: Tensor) -> None:
         """Says which arguments `forward` changed in place; it has to return them, too.
@@ -95,7 +97,8 @@ class Function:
                 ctx.save_for_backward(*inputs)
 
     `forward` runs with gradients off and returns a tensor or a tuple of tensors. `backward` gets
-    one gradient for each of them (zeros where none arrived) and returns one for each argument of
+    one gradient for each of them (zeros where none arrived, unless `set_materialize_grads` says
+    otherwise) and returns one for each argument of
     `forward`, None for what has none. Written with vkML's functions, both are fused, and
     `backward` can be differentiated again. `vkml.func.vmap` and `jvp` follow from both: static
     methods of these names are not called.
@@ -268,10 +271,14 @@ def _record_many(
             for part, start, stop in zip(parts, ends[:-1], ends[1:], strict=True)
         ]
 
+    arrived: set[int] = set()  # in this pass, where somebody asks
+
     def pullback(gradient: Tensor, output: Tensor) -> list[Tensor | None]:
         by_result: list[Tensor | None] = [None] * len(results)
         for index, part in zip(differentiable, split(gradient), strict=True):
-            by_result[index] = part
+            if context._materializes or index in arrived:
+                by_result[index] = part
+        arrived.clear()
         return _call_backward(cls, context, tuple(by_result), split(output), is_tensor)
 
     with no_grad():
@@ -280,4 +287,12 @@ def _record_many(
     node = _vkml._with_pullback(cls.__name__, joined, inputs, pullback)
     for index, part in zip(differentiable, split(node), strict=True):
         recorded[index] = part
+        if not context._materializes:
+            part.register_hook(functools.partial(_note, arrived, index))
     return tuple(recorded)
+
+
+def _note(arrived: set[int], index: int, gradient: Tensor) -> None:
+    """A hook that says where a gradient came."""
+    del gradient
+    arrived.add(index)

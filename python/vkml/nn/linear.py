@@ -128,7 +128,10 @@ class Bilinear(Module):
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
-        return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
 
 
 def _table_extents(layer: str, embeddings: Tensor) -> tuple[int, int]:

@@ -23,12 +23,23 @@ class _Pool(Module):
         for name, value in settings.items():
             setattr(self, name, value)
 
+    _hidden: tuple[str, ...] = ("return_indices",)
+    _axes_shown = 0  # of layers whose numbers PyTorch shows as tuples: how many axes
+
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names}
 
     def extra_repr(self) -> str:
-        """The constructor's arguments."""
-        return ", ".join(f"{name}={value}" for name, value in self._settings().items())
+        """Those of the constructor's arguments that PyTorch shows too."""
+        shown = {name: getattr(self, name) for name in self._names if name not in self._hidden}
+        if self._axes_shown > 0:
+            if shown["stride"] is None:
+                shown["stride"] = shown["kernel_size"]
+            shown = {
+                name: (value,) * self._axes_shown if isinstance(value, int) else tuple(value)
+                for name, value in shown.items()
+            }
+        return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
 class MaxPool2d(_Pool):
@@ -86,6 +97,8 @@ class MaxPool1d(_Pool):
 class AvgPool2d(_Pool):
     """The mean of each window; arguments as `functional.avg_pool2d`."""
 
+    _hidden = ("ceil_mode", "count_include_pad", "divisor_override")
+
     def __init__(
         self,
         kernel_size: IntOrPair,
@@ -111,6 +124,9 @@ class AvgPool2d(_Pool):
 
 class AvgPool1d(_Pool):
     """The mean of each window; arguments as `functional.avg_pool1d`."""
+
+    _hidden = ("ceil_mode", "count_include_pad")
+    _axes_shown = 1
 
     def __init__(
         self,
@@ -218,6 +234,8 @@ class AdaptiveMaxPool1d(_Pool):
 class MaxUnpool1d(_Pool):
     """Maxima back at their places; arguments as `functional.max_unpool1d`."""
 
+    _axes_shown = 1
+
     def __init__(
         self, kernel_size: Single, stride: Single | None = None, padding: Single = 0
     ) -> None:
@@ -232,6 +250,8 @@ class MaxUnpool1d(_Pool):
 
 class MaxUnpool2d(_Pool):
     """Maxima back at their places; arguments as `functional.max_unpool2d`."""
+
+    _axes_shown = 2
 
     def __init__(
         self, kernel_size: IntOrPair, stride: IntOrPair | None = None, padding: IntOrPair = 0

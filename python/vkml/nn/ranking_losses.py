@@ -26,8 +26,24 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         eps: The least norm.
     """
     x1, x2 = vkml.broadcast_tensors(x1, x2)
-    norms = vkml.norm(x1, 2, dim).clamp(min=eps) * vkml.norm(x2, 2, dim).clamp(min=eps)
-    return (x1 * x2).sum(dim) / norms
+    if x1.shape[dim] == 0:
+        return (x1 * x2).sum(dim)
+    unit1, norm1 = _scaled(x1, dim, eps)
+    unit2, norm2 = _scaled(x2, dim, eps)
+    return (unit1 * unit2).sum(dim) / (norm1 * norm2)
+
+
+# Squares of larger numbers, and their sums, come near the end of float32.
+_LARGE = 2.0**48
+
+
+def _scaled(x: Tensor, dim: int, eps: float) -> tuple[Tensor, Tensor]:
+    """Vectors, large ones divided by their largest element, and their norms of at least `eps`."""
+    largest = x.detach().abs().amax(dim, keepdim=True)
+    is_large = (largest > _LARGE) & largest.isfinite()
+    scale = vkml.where(is_large, largest, 1.0)
+    unit = x / scale
+    return unit, vkml.maximum(vkml.norm(unit, 2, dim), eps / scale.squeeze(dim))
 
 
 @in_float32

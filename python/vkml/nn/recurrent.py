@@ -96,7 +96,8 @@ class _Cell(Module):
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
-        return f"{self.input_size}, {self.hidden_size}, bias={self.bias}"
+        text = f"{self.input_size}, {self.hidden_size}"
+        return text if self.bias else f"{text}, bias=False"
 
 
 def _activation(nonlinearity: str, owner: str) -> Callable[[Tensor], Tensor]:

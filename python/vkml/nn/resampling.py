@@ -148,6 +148,10 @@ class _ConstantPad(_Pad):
         """Maps (batch, channels, positions...) to larger extents of the positions."""
         return functional.pad(input, self.padding, "constant", self.value)
 
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"padding={self.padding}, value={self.value}"
+
 
 class ConstantPad1d(_ConstantPad):
     """A value at both ends of the last axis."""

@@ -198,6 +198,16 @@ class Unfold(Module):
         """Maps (batch, channels, height, width) to (batch, channels * window, windows)."""
         return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return _of_windows(self)
+
+
+def _of_windows(module: Any) -> str:
+    """How windows lie, as text."""
+    names = ("kernel_size", "dilation", "padding", "stride")
+    return ", ".join(f"{name}={getattr(module, name)}" for name in names)
+
 
 class Fold(Module):
     """The sum of columns where their windows lie; arguments as `functional.fold`."""
@@ -222,3 +232,7 @@ class Fold(Module):
         return functional.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"output_size={self.output_size}, {_of_windows(self)}"
