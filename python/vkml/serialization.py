@@ -18,7 +18,7 @@ import struct
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import vkml
 from vkml import FileError, Tensor
@@ -73,7 +73,7 @@ def save(
         raise vkml.ArgumentError("[save] the name '__metadata__' belongs to the file format.")
     entries = {name: _entry(tensor) for name, tensor in tensors.items()}
     if isinstance(f, str | os.PathLike) or not hasattr(f, "write"):
-        _write(f, entries, texts)
+        _write(cast("str | os.PathLike[str]", f), entries, texts)
     else:
         _write_contents(f, entries, texts)
 
@@ -302,11 +302,11 @@ def _read(
     import safetensors
 
     try:
-        if isinstance(path, str | os.PathLike) or not hasattr(path, "read"):
+        if hasattr(path, "read"):
+            contents = path.read()
+        else:
             check_path(path, "load")
             contents = Path(path).read_bytes()
-        else:
-            contents = path.read()
         # Checks lengths, offsets, overlaps, types and coverage, everything but repeated names.
         entries = safetensors.deserialize(contents)  # type: ignore[no-untyped-call]
         header = _header(contents)
