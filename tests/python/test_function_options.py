@@ -101,7 +101,7 @@ def test_gradients_that_do_not_arrive_are_zeros():
     class Pair(vkml.autograd.Function):
         @staticmethod
         def forward(ctx, x):
-            ctx.set_materialize_grads(False)
+            ctx.set_materialize_grads(True)  # as without it; test_idioms.py has the other
             return x * 1, x * 2
 
         @staticmethod
