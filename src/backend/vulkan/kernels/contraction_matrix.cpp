@@ -19,12 +19,11 @@
 #include <algorithm>
 
 #include "kernels/matrix_staging.h"
+#include "kernels/matrix_strip.h"
 
 namespace vkml::vulkan {
 
 using spirv::Matrix;
-using spirv::MatrixScalar;
-using spirv::MatrixType;
 using spirv::MatrixUse;
 using spirv::MatrixVariable;
 using spirv::Value;
@@ -33,14 +32,8 @@ namespace {
 
 constexpr std::uint32_t kEdge = kMatrixEdge;
 constexpr std::uint32_t kVector = 4;  // f32 in 16 bytes
-constexpr MatrixType kSums{MatrixScalar::kF32, MatrixUse::kAccumulator, kEdge, kEdge};
 /// Rows of tiles that are walked together, so that what they share stays in the cache.
 constexpr std::uint32_t kRowsTogether = 16;
-
-MatrixFormat format_of(DType dtype, std::uint32_t parts) {
-  if (dtype == DType::kF32) return {MatrixScalar::kBF16, parts, dtype};
-  return {dtype == DType::kF16 ? MatrixScalar::kF16 : MatrixScalar::kBF16, 1, dtype};
-}
 
 class MatrixContraction {
  public:
@@ -56,7 +49,6 @@ class MatrixContraction {
   std::uint32_t subgroup_n() const { return tile().n / tile().subgroups_n; }
   std::uint32_t matrices_m() const { return subgroup_m() / kEdge; }
   std::uint32_t matrices_n() const { return subgroup_n() / kEdge; }
-  std::uint32_t strip_stride() const { return subgroup_n() / kVector + 1; }
   bool cuts() const { return format_.parts > 1; }
 
   void open();
@@ -68,7 +60,7 @@ class MatrixContraction {
   void multiply_plain(std::uint32_t k, std::uint32_t part);
   void add_special();
   void sum();
-  void write_strip(std::uint32_t strip);
+  void write_strip(std::uint32_t row);
   void write_sums(Value row, Value column, Value sums);
 
   Matrix read_a(std::uint32_t part, std::uint32_t row, std::uint32_t k) const {
@@ -93,8 +85,9 @@ class MatrixContraction {
   std::vector<MatrixVariable> sums_;
   Value tiles_m_, tiles_n_;
   std::unique_ptr<SumRange> range_;
+  std::unique_ptr<MatrixStrip> strip_;
   TilePosition tile_;
-  Value is_aligned_, subgroup_, lane_, subgroup_row_, subgroup_column_;
+  Value is_aligned_, subgroup_, subgroup_row_, subgroup_column_;
 };
 
 std::uint32_t threads_of(const MatrixTile& tile, const DeviceTraits& traits) {
@@ -105,7 +98,7 @@ MatrixContraction::MatrixContraction(const Context& context, const Contraction& 
                                      const ContractionPlan& plan)
     : contraction_(contraction),
       plan_(plan),
-      format_(format_of(contraction.problem.dtype, contraction.problem.parts)),
+      format_(matrix_format(contraction.problem.dtype, contraction.problem.parts)),
       shader_(context, "contraction_matrix", {threads_of(plan.matrix, context.traits), 1, 1},
               contraction_touches(plan, context.kernel.core_type)),
       b_(shader_.builder()) {
@@ -131,7 +124,8 @@ void MatrixContraction::open() {
   is_aligned_ = logical_and(a_->is_aligned(), b_operand_->is_aligned());
 
   const std::uint32_t staged = a_->shared_vectors() + b_operand_->shared_vectors();
-  const std::uint32_t strips = subgroups() * kEdge * strip_stride();
+  strip_ = std::make_unique<MatrixStrip>(shader_, matrices_n());
+  const std::uint32_t strips = subgroups() * strip_->shared_vectors();
   memory_ = spirv::SharedArray(b_, kWord4, std::max(staged, strips));
   if (cuts()) found_special_ = spirv::SharedArray(b_, kWord, 1);
   a_->set_memory(memory_, 0, found_special_);
@@ -157,9 +151,9 @@ void MatrixContraction::place_tile(Value group) {
   a_->set_place(local, tile_.m);
   b_operand_->set_place(local, tile_.n);
   subgroup_ = b_.subgroup_id();
-  lane_ = b_.subgroup_lane();
   subgroup_row_ = subgroup_ / tile().subgroups_n * subgroup_m();
   subgroup_column_ = subgroup_ % tile().subgroups_n * subgroup_n();
+  strip_->set_memory(memory_, subgroup_ * strip_->shared_vectors());
 }
 
 void MatrixContraction::load(Value k) {
@@ -203,18 +197,10 @@ void MatrixContraction::multiply_parts(std::uint32_t k) {
   for (std::uint32_t column = 0; column < matrices_n(); ++column) {
     std::vector<Matrix> b;
     for (std::uint32_t part = 0; part < parts; ++part) b.push_back(read_b(part, column, k));
-    std::vector<Matrix> step(matrices_m(), zero_matrix(b_, kSums));
-    // The smallest products first.
-    for (std::uint32_t order = parts; order-- > 0;) {
-      for (std::uint32_t part = 0; part <= order; ++part) {
-        for (std::uint32_t row = 0; row < matrices_m(); ++row) {
-          step[row] = multiply_add(a[part][row], b[order - part], step[row]);
-        }
-      }
-    }
+    const std::vector<Matrix> products = products_of_parts(a, b);
     for (std::uint32_t row = 0; row < matrices_m(); ++row) {
       const MatrixVariable& sum = sum_at(row, column);
-      sum.store(sum.load() + step[row]);
+      sum.store(sum.load() + products[row]);
     }
   }
 }
@@ -246,8 +232,8 @@ void MatrixContraction::add_special() {
 
 void MatrixContraction::sum() {
   for (std::uint32_t i = 0; i < matrices_m() * matrices_n(); ++i) {
-    sums_.emplace_back(b_, kSums);
-    sums_.back().store(zero_matrix(b_, kSums));
+    sums_.emplace_back(b_, kMatrixSums);
+    sums_.back().store(zero_matrix(b_, kMatrixSums));
   }
   if (cuts()) {
     b_.if_then(equal(b_.local_index(), 0), [&] { found_special_.store(b_.u32(0), b_.u32(0)); });
@@ -276,35 +262,17 @@ void MatrixContraction::write_sums(Value row, Value column, Value sums) {
   }
 }
 
-/// A strip of the subgroup's sums goes through shared memory of its own, where each invocation
-/// finds neighbours along n. It keeps to its columns.
-void MatrixContraction::write_strip(std::uint32_t strip) {
-  const std::uint32_t lanes = shader_.traits().subgroup_size;
-  const std::uint32_t neighbours = output_->prefers_four() ? kVector : 1;
-  const std::uint32_t row_length = subgroup_n() / neighbours;
-  const std::uint32_t rows_a_turn = std::max(lanes / row_length, 1u);
-  const Value base = subgroup_ * (kEdge * strip_stride());
+void MatrixContraction::write_strip(std::uint32_t row) {
+  std::vector<Matrix> sums;
   for (std::uint32_t column = 0; column < matrices_n(); ++column) {
-    store_matrix(memory_, sum_at(strip, column).load(), base + column * (kEdge / kVector),
-                 strip_stride());
+    sums.push_back(sum_at(row, column).load());
   }
-  b_.subgroup_barrier();
-  const Value first_row = tile_.m + subgroup_row_ + strip * kEdge;
-  const Value own_row = row_length < lanes ? lane_ / row_length : b_.u32(0);
-  const Value own_column = row_length < lanes ? lane_ % row_length : lane_;
-  b_.for_range(b_.u32(0), b_.u32(kEdge), b_.u32(rows_a_turn), [&](Value turn) {
-    const Value row = turn + own_row;
-    for (std::uint32_t step = 0; step < row_length; step += lanes) {
-      const Value column = (own_column + step) * neighbours;
-      const Value vector = base + row * strip_stride() + column / kVector;
-      const Value bits = neighbours == 1 ? memory_.load_component(vector, column & (kVector - 1))
-                                         : memory_.load(vector);
-      const Value sums =
-          b_.bitcast(bits, spirv::with_components(spirv::kFloat32, static_cast<int>(neighbours)));
-      write_sums(first_row + row, tile_.n + subgroup_column_ + column, sums);
-    }
-  });
-  b_.subgroup_barrier();
+  const Value first_row = tile_.m + subgroup_row_ + row * kEdge;
+  const Value first_column = tile_.n + subgroup_column_;
+  strip_->write(sums, output_->prefers_four() ? kVector : 1,
+                [&](Value own_row, Value own_column, Value own_sums) {
+                  write_sums(first_row + own_row, first_column + own_column, own_sums);
+                });
 }
 
 Dispatch MatrixContraction::generate() {

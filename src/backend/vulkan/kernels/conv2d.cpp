@@ -6,6 +6,7 @@
 // where a pixel is (n, h, w) of the output or input, and a tap is (channel, kh, kw). Groups are the
 // batch. Bound: arithmetic, or loads where few channels reuse them.
 #include "kernels/contraction.h"
+#include "kernels/conv2d.h"
 #include "kernels/conversions.h"
 #include "kernels/kernels.h"
 #include "vkml/core/error.h"
@@ -17,22 +18,6 @@ using ops::CoreKind;
 using spirv::Value;
 
 namespace {
-
-struct Geometry {
-  std::uint32_t stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
-  std::int64_t groups;
-  std::int64_t kernel_h, kernel_w;
-  std::int64_t group_inputs, group_outputs;  // channels
-};
-
-Geometry geometry_of(const dispatch::Kernel& kernel) {
-  const auto attribute = [&](int i) { return static_cast<std::uint32_t>(kernel.attributes[i]); };
-  const dispatch::Extents& weight =
-      kernel.kind == CoreKind::kConv2dWeightGradient ? kernel.space : kernel.core_inputs[1].extents;
-  const std::int64_t groups = kernel.attributes[6];
-  return {attribute(0), attribute(1), attribute(2), attribute(3), attribute(4),      attribute(5),
-          groups,       weight[2],    weight[3],    weight[1],    weight[0] / groups};
-}
 
 /// A pixel (n, h, w) or a tap (channel, kh, kw) from its number.
 struct Triple {
@@ -64,7 +49,7 @@ class ImageOperand : public ContractionOperand {
     kTransposed      // input gradient: outer is the input pixel, inner the tap
   };
 
-  ImageOperand(Shader& shader, const Operand& image, const Geometry& geometry, Role role,
+  ImageOperand(Shader& shader, const Operand& image, const ConvolutionGeometry& geometry, Role role,
                const dispatch::Extents& pixels)
       : b_(shader.builder()),
         elements_(shader, image),
@@ -176,7 +161,7 @@ class ImageOperand : public ContractionOperand {
 
   spirv::Builder& b_;
   Elements elements_;
-  Geometry geometry_;
+  ConvolutionGeometry geometry_;
   Role role_;
   TripleIndex pixels_;
   bool four_in_row_, eight_in_row_;
@@ -190,7 +175,7 @@ IndexAxis axis_of(const Operand& operand, std::size_t axis) {
 }
 
 /// weight(o, tap), batch = group.
-StridedOperandLayout weights_by_output(const Operand& weight, const Geometry& geometry) {
+StridedOperandLayout weights_by_output(const Operand& weight, const ConvolutionGeometry& geometry) {
   const std::int64_t stride = weight.strides[0];
   return {{{geometry.groups, stride * geometry.group_outputs}},
           {{geometry.group_outputs, stride}},
@@ -198,7 +183,7 @@ StridedOperandLayout weights_by_output(const Operand& weight, const Geometry& ge
 }
 
 /// weight(c, tap of the group's outputs).
-StridedOperandLayout weights_by_input(const Operand& weight, const Geometry& geometry) {
+StridedOperandLayout weights_by_input(const Operand& weight, const ConvolutionGeometry& geometry) {
   const std::int64_t stride = weight.strides[0];
   return {{{geometry.groups, stride * geometry.group_outputs}},
           {axis_of(weight, 1)},
@@ -206,7 +191,7 @@ StridedOperandLayout weights_by_input(const Operand& weight, const Geometry& geo
 }
 
 /// gradient(o, pixel).
-StridedOperandLayout gradients_by_output(const Operand& gradient, const Geometry& geometry) {
+StridedOperandLayout gradients_by_output(const Operand& gradient, const ConvolutionGeometry& geometry) {
   const std::int64_t stride = gradient.strides[1];
   return {{{geometry.groups, stride * geometry.group_outputs}},
           {{geometry.group_outputs, stride}},
@@ -214,20 +199,20 @@ StridedOperandLayout gradients_by_output(const Operand& gradient, const Geometry
 }
 
 /// image(channel, pixel) of a 1 x 1 convolution that moves nothing.
-StridedOperandLayout image_by_pixel(const Operand& image, const Geometry& geometry) {
+StridedOperandLayout image_by_pixel(const Operand& image, const ConvolutionGeometry& geometry) {
   const std::int64_t channels = image.extents[1] / geometry.groups;
   return {{{geometry.groups, image.strides[1] * channels}},
           {axis_of(image, 0), axis_of(image, 2), axis_of(image, 3)},
           {{channels, image.strides[1]}}};
 }
 
-bool is_pointwise(const Geometry& g) {
+bool is_pointwise(const ConvolutionGeometry& g) {
   return g.kernel_h == 1 && g.kernel_w == 1 && g.stride_h == 1 && g.stride_w == 1 &&
          g.padding_h == 0 && g.padding_w == 0;
 }
 
 ContractionSize size_of(const dispatch::Kernel& kernel) {
-  const Geometry g = geometry_of(kernel);
+  const ConvolutionGeometry g = convolution_geometry(kernel);
   const std::int64_t taps = g.kernel_h * g.kernel_w;
   const dispatch::Extents& space = kernel.space;
   const std::int64_t pixels = space[0] * space[2] * space[3];
@@ -255,7 +240,7 @@ ContractionProblem problem_of(const dispatch::Kernel& kernel, const DeviceTraits
 
 ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel) {
   using Role = ImageOperand::Role;
-  const Geometry g = geometry_of(kernel);
+  const ConvolutionGeometry g = convolution_geometry(kernel);
   const Operand& first = kernel.core_inputs[0];
   const Operand& second = kernel.core_inputs[1];
   const auto image = [&](const Operand& operand, Role role, const dispatch::Extents& pixels) {
@@ -276,7 +261,7 @@ ContractionOperands open_operands(Shader& shader, const dispatch::Kernel& kernel
 }
 
 Place open_place(Shader& shader, const dispatch::Kernel& kernel) {
-  const Geometry g = geometry_of(kernel);
+  const ConvolutionGeometry g = convolution_geometry(kernel);
   if (kernel.kind == CoreKind::kConv2dWeightGradient) {
     spirv::Builder& b = shader.builder();
     const Value outputs = shader.parameter(g.group_outputs);
@@ -296,9 +281,7 @@ Place open_place(Shader& shader, const dispatch::Kernel& kernel) {
   };
 }
 
-}  // namespace
-
-std::vector<Dispatch> generate_conv2d(const Context& context) {
+std::vector<Dispatch> generate_gathering(const Context& context) {
   const dispatch::Kernel& kernel = context.kernel;
   Contraction contraction;
   contraction.problem = problem_of(kernel, context.traits);
@@ -311,7 +294,46 @@ std::vector<Dispatch> generate_conv2d(const Context& context) {
   return generate_contraction(context, contraction, plan);
 }
 
+}  // namespace
+
+ConvolutionGeometry convolution_geometry(const dispatch::Kernel& kernel) {
+  const auto attribute = [&](int i) { return static_cast<std::uint32_t>(kernel.attributes[i]); };
+  const dispatch::Extents& weight =
+      kernel.kind == CoreKind::kConv2dWeightGradient ? kernel.space : kernel.core_inputs[1].extents;
+  const std::int64_t groups = kernel.attributes[6];
+  return {attribute(0), attribute(1), attribute(2), attribute(3), attribute(4),      attribute(5),
+          groups,       weight[2],    weight[3],    weight[1],    weight[0] / groups};
+}
+
+bool may_convolve_on_matrix_units(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  const DType dtype = kernel.core_inputs[0].dtype;
+  const bool has_units =
+      dtype == DType::kF16
+          ? traits.has_matrix_f16
+          : (dtype == DType::kBF16 || dtype == DType::kF32) && traits.has_matrix_bf16;
+  return has_units && may_use_matrix_units(kernel, traits) &&
+         traits.max_shared_bytes >= kConvolutionSharedBytes;
+}
+
+std::vector<Dispatch> generate_conv2d(const Context& context) {
+  const dispatch::Kernel& kernel = context.kernel;
+  if (kernel.scratch < 0) return generate_gathering(context);
+  if (kernel.kind == CoreKind::kConv2dWeightGradient) {
+    const auto plan = weight_gradient_plan(kernel, context.traits);
+    if (plan) return generate_weight_gradient(context, *plan);
+  } else if (const auto tile = convolution_tile(kernel, context.traits)) {
+    return generate_convolution_matrix(context, *tile);
+  }
+  return generate_gathering(context);
+}
+
 std::int64_t conv2d_scratch_bytes(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
+  if (kernel.kind == CoreKind::kConv2dWeightGradient) {
+    const auto plan = weight_gradient_plan(kernel, traits);
+    if (plan) return weight_gradient_scratch_bytes(kernel, *plan);
+  } else if (convolution_tile(kernel, traits)) {
+    return convolution_matrix_scratch_bytes(kernel);
+  }
   return plan_contraction(problem_of(kernel, traits), traits).scratch_bytes;
 }
 

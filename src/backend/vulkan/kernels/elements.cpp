@@ -176,6 +176,20 @@ Value Elements::load_vector(Value index) const {
   return shader_->load_vector(base_, base_.offset + index);
 }
 
+Value Elements::load_bits(Value index, std::uint32_t count) const {
+  const Value unit = (base_.offset + index) / count;
+  switch (count * size_of(dtype_)) {
+    case 2:
+      return shader_->builder().widen(shader_->load(base_, kHalfWord, unit), spirv::Scalar::kInt32);
+    case 4:
+      return shader_->load(base_, kWord, unit);
+    case 8:
+      return shader_->load(base_, kWord2, unit);
+    default:
+      return shader_->load(base_, kWord4, unit);
+  }
+}
+
 void Elements::store4(Value index, Value value) const {
   spirv::Builder& b = shader_->builder();
   const Value position = base_.offset + index;

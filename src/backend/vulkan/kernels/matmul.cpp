@@ -81,7 +81,7 @@ MatrixAccess access_of(const dispatch::Kernel& kernel, const Side& side) {
       operand.offset % kVectorElements == 0) {
     return {MatrixAccess::Kind::kVectors, 0};
   }
-  return {MatrixAccess::Kind::kThroughCopy, matrix_copy_bytes(operand)};
+  return {MatrixAccess::Kind::kThroughCopy, matrix_copy_bytes(operand, nearest_axis(operand))};
 }
 
 ContractionProblem problem_of(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
@@ -105,8 +105,9 @@ std::vector<Dispatch> copy_operands(const Context& context, const ContractionPro
   const auto copy = [&](const Side& side, const MatrixAccess& access, std::int64_t begin) {
     if (access.kind != MatrixAccess::Kind::kThroughCopy) return;
     dispatch::Operand& operand = kernel.core_inputs[side.input];
-    const dispatch::Operand target = matrix_copy_of(operand, kernel.scratch, begin);
-    dispatches.push_back(generate_matrix_copy(context, operand, target));
+    const std::size_t row = nearest_axis(operand);
+    const dispatch::Operand target = matrix_copy_of(operand, row, kernel.scratch, begin);
+    dispatches.push_back(generate_matrix_copy(context, operand, row, target));
     operand = target;
   };
   if (plan.engine == ContractionEngine::kMatrix) {

@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::uint32_t kGroup = 128;
 
-/// The axis along which neighbours in memory lie, of the last two.
-std::size_t row_axis(const dispatch::Operand& operand) {
-  const bool is_transposed = std::abs(operand.strides[2]) == 1 && operand.extents[2] > 1;
-  return is_transposed ? 2 : 3;
-}
-
 std::int64_t padded(std::int64_t extent) {
   return (extent + kVectorElements - 1) / kVectorElements * kVectorElements;
 }
@@ -31,23 +25,28 @@ std::int64_t distinct(const dispatch::Operand& operand, std::size_t axis) {
   return operand.strides[axis] == 0 ? 1 : operand.extents[axis];
 }
 
-std::int64_t copied_elements(const dispatch::Operand& operand) {
-  const std::size_t row = row_axis(operand);
+std::int64_t copied_elements(const dispatch::Operand& operand, std::size_t row) {
   return distinct(operand, 0) * distinct(operand, 1) * operand.extents[5 - row] *
          padded(operand.extents[row]);
 }
 
 }  // namespace
 
-std::int64_t matrix_copy_bytes(const dispatch::Operand& operand) {
-  return copied_elements(operand) * static_cast<std::int64_t>(size_of(operand.dtype));
+std::size_t nearest_axis(const dispatch::Operand& operand) {
+  const bool is_transposed = std::abs(operand.strides[2]) == 1 && operand.extents[2] > 1;
+  return is_transposed ? 2 : 3;
 }
 
-dispatch::Operand matrix_copy_of(const dispatch::Operand& operand, int buffer, std::int64_t begin) {
+std::int64_t matrix_copy_bytes(const dispatch::Operand& operand, std::size_t row) {
+  return copied_elements(operand, row) * static_cast<std::int64_t>(size_of(operand.dtype));
+}
+
+dispatch::Operand matrix_copy_of(const dispatch::Operand& operand, std::size_t row, int buffer,
+                                 std::int64_t begin) {
   dispatch::Operand copy = operand;
   copy.buffer = buffer;
   copy.offset = begin / static_cast<std::int64_t>(size_of(operand.dtype));
-  const std::size_t row = row_axis(operand), other = 5 - row;
+  const std::size_t other = 5 - row;
   copy.extents[row] = padded(operand.extents[row]);
   copy.strides[row] = 1;
   copy.strides[other] = copy.extents[row];
@@ -64,7 +63,7 @@ dispatch::Operand matrix_copy_of(const dispatch::Operand& operand, int buffer, s
 }
 
 Dispatch generate_matrix_copy(const Context& context, const dispatch::Operand& operand,
-                              const dispatch::Operand& copy) {
+                              std::size_t row, const dispatch::Operand& copy) {
   Touches touches;
   touches.loads = touches.stores = false;
   touches.writes_scratch = true;
@@ -74,8 +73,8 @@ Dispatch generate_matrix_copy(const Context& context, const dispatch::Operand& o
   const Elements source(shader, operand);
   const Shader::Base target = shader.base_of(shader.buffer_of(copy), copy.offset);
   const auto in_word = static_cast<std::uint32_t>(4 / size_of(copy.dtype));
-  const std::size_t row = row_axis(operand), other = 5 - row;
-  const std::int64_t count = copied_elements(operand) / in_word;
+  const std::size_t other = 5 - row;
+  const std::int64_t count = copied_elements(operand, row) / in_word;
   const Value words = shader.parameter(count);
   const Value row_words = shader.parameter(copy.extents[row] / in_word);
   const Value row_extent = shader.parameter(operand.extents[row]);

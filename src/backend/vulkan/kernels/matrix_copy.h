@@ -9,14 +9,19 @@ namespace vkml::vulkan {
 /// Neighbours that one 16-byte vector of the narrowest type holds: rows are padded to a multiple.
 inline constexpr std::int64_t kVectorElements = 8;
 
-std::int64_t matrix_copy_bytes(const dispatch::Operand& operand);
+/// The axis along which neighbours in memory lie, of the last two: rows of a copy that keeps their
+/// order.
+std::size_t nearest_axis(const dispatch::Operand& operand);
 
-/// The copy, `begin` bytes into a buffer. It keeps the order in memory of the last two axes, and
-/// has one matrix where batch axes broadcast one.
-dispatch::Operand matrix_copy_of(const dispatch::Operand& operand, int buffer, std::int64_t begin);
+/// `row` is the axis, of the last two, along which the copy's rows lie.
+std::int64_t matrix_copy_bytes(const dispatch::Operand& operand, std::size_t row);
+
+/// The copy, `begin` bytes into a buffer. It has one matrix where batch axes broadcast one.
+dispatch::Operand matrix_copy_of(const dispatch::Operand& operand, std::size_t row, int buffer,
+                                 std::int64_t begin);
 
 /// `operand` is an input of the kernel's core, `copy` made by matrix_copy_of in its scratch.
 Dispatch generate_matrix_copy(const Context& context, const dispatch::Operand& operand,
-                              const dispatch::Operand& copy);
+                              std::size_t row, const dispatch::Operand& copy);
 
 }  // namespace vkml::vulkan

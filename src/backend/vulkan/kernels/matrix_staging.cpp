@@ -1,6 +1,7 @@
 #include "kernels/matrix_staging.h"
 
 #include "kernels/conversions.h"
+#include "kernels/matrix_parts.h"
 
 namespace vkml::vulkan {
 
@@ -11,68 +12,6 @@ using spirv::Value;
 namespace {
 
 constexpr std::uint32_t kVector = kMatrixRun;  // elements
-
-const spirv::Type kFloat4 = spirv::with_components(spirv::kFloat32, 4);
-
-Value splat(spirv::Builder& b, std::uint32_t bits) { return b.constant(kWord4, bits); }
-
-/// The upper halves of eight words, as one vector.
-Value upper_halves(const Value& low, const Value& high) {
-  spirv::Builder& b = *low.builder;
-  const auto pair = [&](const Value& words, int first) {
-    return (b.component(words, first) >> 16) | (b.component(words, first + 1) & 0xffff0000u);
-  };
-  const std::array<Value, 4> halves{pair(low, 0), pair(low, 2), pair(high, 0), pair(high, 2)};
-  return b.compose(halves);
-}
-
-/// Of four words that hold 16 bits each, the lower halves as two words.
-std::array<Value, 2> lower_halves(const Value& words) {
-  spirv::Builder& b = *words.builder;
-  return {b.component(words, 0) | (b.component(words, 1) << 16),
-          b.component(words, 2) | (b.component(words, 3) << 16)};
-}
-
-/// Cuts f32 into bf16 parts, the leading bits first, and leaves in `values` what the parts miss.
-/// Three parts hold all 24 bits; the last of fewer is rounded.
-std::vector<Value> cut(std::array<Value, 2>& values, std::uint32_t parts) {
-  spirv::Builder& b = *values[0].builder;
-  std::vector<Value> words;
-  for (std::uint32_t part = 0; part < parts; ++part) {
-    std::array<Value, 2> bits;
-    for (std::size_t half = 0; half < 2; ++half) {
-      bits[half] = b.bitcast(values[half], kWord4);
-      const bool is_last = part + 1 == parts;
-      if (is_last && parts < 3) bits[half] = bits[half] + splat(b, 0x8000u);
-      if (is_last) continue;
-      bits[half] = bits[half] & splat(b, 0xffff0000u);
-      values[half] = values[half] - b.bitcast(bits[half], kFloat4);
-    }
-    words.push_back(upper_halves(bits[0], bits[1]));
-  }
-  return words;
-}
-
-Value only_finite(Value values) {
-  return values.builder->select(is_finite(values), values,
-                                values.builder->constant(values.type, 0));
-}
-
-/// The elements of f32 that are not finite, as bf16 in the upper half.
-Value special_bits(Value bits) {
-  spirv::Builder& b = *bits.builder;
-  const Value magnitude = bits & splat(b, 0x7fffffffu);
-  const Value quiet =
-      b.select(less(splat(b, 0x7f800000u), magnitude), bits | splat(b, 0x400000u), bits);
-  return b.select(less(magnitude, splat(b, 0x7f800000u)), splat(b, 0), quiet);
-}
-
-/// -1, 0 or 1, as bf16 in the upper half.
-Value sign_bits(Value bits) {
-  spirv::Builder& b = *bits.builder;
-  const Value sign = (bits & splat(b, 0x80000000u)) | splat(b, 0x3f800000u);
-  return b.select(equal(bits & splat(b, 0x7fffffffu), splat(b, 0)), splat(b, 0), sign);
-}
 
 }  // namespace
 
@@ -166,7 +105,7 @@ void MatrixStaging::load_masked(Value k, Value end) {
     load_group(pass, b_.select(is_inside, element, lines_.first));
     for (std::uint32_t i = 0; i < vectors_a_group(); ++i) {
       const spirv::Variable& loaded = loaded_[pass * vectors_a_group() + i];
-      loaded.store(b_.select(is_inside, loaded.load(), splat(b_, 0)));
+      loaded.store(b_.select(is_inside, loaded.load(), b_.constant(kWord4, 0)));
     }
   }
 }
@@ -223,13 +162,6 @@ void MatrixStaging::write(Value pass, const Words& words) {
   }
 }
 
-/// What a cut leaves of an element that is not finite is NaN, which sums of such rests keep.
-Value MatrixStaging::is_special(const Group& rests) const {
-  const Value sum = rests[0] + rests[1];
-  return is_nan((b_.component(sum, 0) + b_.component(sum, 1)) +
-                (b_.component(sum, 2) + b_.component(sum, 3)));
-}
-
 void MatrixStaging::store() {
   if (format_.dtype != DType::kF32) {
     for (std::uint32_t pass = 0; pass < passes(); ++pass) {
@@ -253,9 +185,7 @@ void MatrixStaging::store() {
       [&] {
         found_special_.store(b_.u32(0), b_.u32(1));
         for (std::uint32_t pass = 0; pass < passes(); ++pass) {
-          const Group all = group(pass);
-          Group finite{only_finite(all[0]), only_finite(all[1])};
-          write(b_.u32(pass), cut(finite, format_.parts));
+          write(b_.u32(pass), cut_finite(group(pass), format_.parts));
         }
       },
       [&] {
@@ -297,18 +227,12 @@ void MatrixStaging::stage_elements(Value k, Value end) {
     Group rests = group;
     cut(rests, format_.parts);
     b_.if_then(is_special(rests), [&] { found_special_.store(b_.u32(0), b_.u32(1)); });
-    Group finite{only_finite(group[0]), only_finite(group[1])};
-    return cut(finite, format_.parts);
+    return cut_finite(group, format_.parts);
   });
 }
 
 void MatrixStaging::stage_special(Value k, Value end) {
-  stage(k, end, [&](const Group& group) {
-    const Value low = b_.bitcast(group[0], kWord4), high = b_.bitcast(group[1], kWord4);
-    const Value special = upper_halves(special_bits(low), special_bits(high));
-    const Value signs = upper_halves(sign_bits(low), sign_bits(high));
-    return use_ == MatrixUse::kA ? Words{special, signs} : Words{signs, special};
-  });
+  stage(k, end, [&](const Group& group) { return special_parts(use_, group); });
 }
 
 spirv::Matrix MatrixStaging::read(std::uint32_t part, Value outer, std::uint32_t k) const {

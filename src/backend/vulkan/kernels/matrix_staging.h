@@ -10,19 +10,9 @@
 #include <vector>
 
 #include "kernels/contraction.h"
-#include "spirv/matrix.h"
+#include "kernels/matrix_parts.h"
 
 namespace vkml::vulkan {
-
-/// What the matrix units multiply.
-struct MatrixFormat {
-  spirv::MatrixScalar scalar = spirv::MatrixScalar::kBF16;
-  std::uint32_t parts = 1;    // of an element: more than 1 for f32
-  DType dtype = DType::kF32;  // in memory
-};
-
-/// The edge of the matrices.
-inline constexpr std::uint32_t kMatrixEdge = 16;
 
 class MatrixStaging {
  public:
@@ -61,8 +51,8 @@ class MatrixStaging {
   spirv::Matrix read(std::uint32_t part, spirv::Value outer, std::uint32_t k) const;
 
  private:
-  using Group = std::array<spirv::Value, 2>;  // eight f32
-  using Words = std::vector<spirv::Value>;    // one vector for each part
+  using Group = EightFloats;
+  using Words = MatrixWords;
   using Cut = std::function<Words(const Group&)>;
 
   std::uint32_t row_vectors() const { return (is_inner_ ? shape_.depth : shape_.tile) / 8; }
@@ -85,7 +75,6 @@ class MatrixStaging {
   void write(spirv::Value pass, const Words& words);
   Group group_in_memory(spirv::Value pass, spirv::Value k, spirv::Value end) const;
   Words pack(const Group& group) const;
-  spirv::Value is_special(const Group& rests) const;
   void stage(spirv::Value k, spirv::Value end, const Cut& cut);
 
   spirv::Builder& b_;
