@@ -29,6 +29,7 @@ struct ConvolutionTile {
   ImageTile image;            // its channels are those of a step
   std::uint32_t outputs = 64;  // channels of the result
   std::uint32_t subgroups_m = 2, subgroups_n = 2;
+  std::uint32_t taps = 1;  // whose weights are staged at once
 };
 std::optional<ConvolutionTile> convolution_tile(const dispatch::Kernel& kernel,
                                                 const DeviceTraits& traits);

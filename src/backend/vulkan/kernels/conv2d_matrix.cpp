@@ -122,21 +122,25 @@ class ConvolutionMatrix {
   void open();
   std::int64_t count_tiles();
   void place_tile(Value number);
-  /// Runs `body` for each tap, with the place in shared memory where its pixels begin.
-  void for_each_tap(const std::function<void(Value tap, Value place)>& body);
+  /// Runs `body` for the first of each group of taps whose weights are staged at once.
+  void for_each_group(const std::function<void(Value first)>& body);
+  Value place_of_tap(Value tap) const;
   Value sum_index(Value channel, Value tap) const;
   Value sum_end(Value tap) const;
-  void load_weights(Value channel, Value tap);
-  void multiply(Value place);
-  void multiply_parts(std::uint32_t k, Value place);
-  void multiply_plain(std::uint32_t k, Value place, std::uint32_t part);
+  void load_weights(Value channel, Value first_tap);
+  void store_weights();
+  void multiply(Value first_tap);
+  void multiply_parts(std::uint32_t number, std::uint32_t k, Value place);
+  void multiply_plain(std::uint32_t number, std::uint32_t k, Value place, std::uint32_t part);
   void step(Value channel);
   void add_special();
   void sum();
   void write_strip(std::uint32_t row);
 
-  Matrix read_weights(std::uint32_t part, std::uint32_t row, std::uint32_t k) const {
-    return weights_->read(part, subgroup_row_ + row * kEdge, k);
+  /// Of a tap by its number among those that are staged at once.
+  Matrix read_weights(std::uint32_t number, std::uint32_t part, std::uint32_t row,
+                      std::uint32_t k) const {
+    return weights_[number]->read(part, subgroup_row_ + row * kEdge, k);
   }
   Matrix read_image(std::uint32_t part, std::uint32_t column, std::uint32_t k, Value place) const {
     return image_->read_channels_by_pixels(part, pixel_places_[column] + place + k / 8);
@@ -152,7 +156,7 @@ class ConvolutionMatrix {
   Shader shader_;
   spirv::Builder& b_;
   std::unique_ptr<ContractionOperand> weight_operand_;
-  std::unique_ptr<MatrixStaging> weights_;
+  std::vector<std::unique_ptr<MatrixStaging>> weights_;  // one for each tap of a group
   std::unique_ptr<ImageStaging> image_;
   std::unique_ptr<Epilogue> epilogue_;
   std::unique_ptr<MatrixStrip> strip_;
@@ -201,23 +205,28 @@ void ConvolutionMatrix::open() {
   weight_operand_ = strided_operand(shader_, weight, layout_of(weight, problem_));
   const std::uint32_t threads = threads_of(tile_, shader_.traits());
   const std::int64_t summed = problem_.is_forward ? tap : problem_.inputs;
-  weights_ = std::make_unique<MatrixStaging>(
-      shader_, *weight_operand_, MatrixUse::kA, format_,
-      MatrixStaging::Shape{tile_.outputs, depth(), threads, outputs_,
-                           problem_.outputs % tile_.outputs == 0, summed % depth() == 0});
+  for (std::uint32_t i = 0; i < tile_.taps; ++i) {
+    weights_.push_back(std::make_unique<MatrixStaging>(
+        shader_, *weight_operand_, MatrixUse::kA, format_,
+        MatrixStaging::Shape{tile_.outputs, depth(), threads, outputs_,
+                             problem_.outputs % tile_.outputs == 0, summed % depth() == 0}));
+  }
   image_ = std::make_unique<ImageStaging>(shader_, image, problem_.geometry.groups,
                                           problem_.window, tile_.image, format_, threads);
   epilogue_ = std::make_unique<Epilogue>(shader_);
   strip_ = std::make_unique<MatrixStrip>(shader_, matrices_n());
 
+  const std::uint32_t tap_vectors = weights_[0]->shared_vectors();
   const std::uint32_t staged =
-      weights_->shared_vectors() +
+      tap_vectors * tile_.taps +
       ImageStaging::shared_vectors(problem_.window, tile_.image, format_.parts);
   memory_ = spirv::SharedArray(b_, kWord4,
                                std::max(staged, subgroups() * strip_->shared_vectors()));
   if (cuts()) found_special_ = spirv::SharedArray(b_, kWord, 1);
-  weights_->set_memory(memory_, 0, found_special_);
-  image_->set_memory(memory_, weights_->shared_vectors(), found_special_);
+  for (std::uint32_t i = 0; i < tile_.taps; ++i) {
+    weights_[i]->set_memory(memory_, i * tap_vectors, found_special_);
+  }
+  image_->set_memory(memory_, tile_.taps * tap_vectors, found_special_);
 }
 
 std::int64_t ConvolutionMatrix::count_tiles() {
@@ -253,7 +262,7 @@ void ConvolutionMatrix::place_tile(Value number) {
   }
   const Value local = b_.local_index();
   weight_operand_->set_batch(group_);
-  weights_->set_place(local, first_output_);
+  for (const auto& weights : weights_) weights->set_place(local, first_output_);
   image_->set_local(local);
   image_->set_place(image_number_, group_, first_row_, first_column_);
   const Value subgroup = b_.subgroup_id();
@@ -267,17 +276,18 @@ void ConvolutionMatrix::place_tile(Value number) {
   }
 }
 
-void ConvolutionMatrix::for_each_tap(const std::function<void(Value tap, Value place)>& body) {
-  const std::uint32_t width = problem_.window.kernel_w;
-  const auto run = [&](Value tap) {
-    const Value y = tap / width;
-    body(tap, image_->place_of_tap(y, tap - y * width));
-  };
+void ConvolutionMatrix::for_each_group(const std::function<void(Value first)>& body) {
   if (taps() <= kUnrolledTaps) {
-    for (std::uint32_t tap = 0; tap < taps(); ++tap) run(b_.u32(tap));
+    for (std::uint32_t tap = 0; tap < taps(); tap += tile_.taps) body(b_.u32(tap));
   } else {
-    b_.for_range(b_.u32(0), b_.u32(taps()), b_.u32(1), run);
+    b_.for_range(b_.u32(0), b_.u32(taps()), b_.u32(tile_.taps), body);
   }
+}
+
+/// Where in shared memory the pixels that a tap sees begin.
+Value ConvolutionMatrix::place_of_tap(Value tap) const {
+  const Value y = tap / problem_.window.kernel_w;
+  return image_->place_of_tap(y, tap - y * problem_.window.kernel_w);
 }
 
 Value ConvolutionMatrix::sum_index(Value channel, Value tap) const {
@@ -289,14 +299,20 @@ Value ConvolutionMatrix::sum_end(Value tap) const {
   return sum_index(problem_.is_forward ? tap_length_ : inputs_, tap);
 }
 
-void ConvolutionMatrix::load_weights(Value channel, Value tap) {
-  weights_->load(sum_index(channel, tap), sum_end(tap));
+void ConvolutionMatrix::load_weights(Value channel, Value first_tap) {
+  for (std::uint32_t i = 0; i < tile_.taps; ++i) {
+    weights_[i]->load(sum_index(channel, first_tap + i), sum_end(first_tap + i));
+  }
+}
+void ConvolutionMatrix::store_weights() {
+  for (const auto& weights : weights_) weights->store();
 }
 
-void ConvolutionMatrix::multiply_plain(std::uint32_t k, Value place, std::uint32_t part) {
+void ConvolutionMatrix::multiply_plain(std::uint32_t number, std::uint32_t k, Value place,
+                                       std::uint32_t part) {
   std::vector<Matrix> rows;
   for (std::uint32_t row = 0; row < matrices_m(); ++row) {
-    rows.push_back(read_weights(part, row, k));
+    rows.push_back(read_weights(number, part, row, k));
   }
   for (std::uint32_t column = 0; column < matrices_n(); ++column) {
     const Matrix image = read_image(part, column, k, place);
@@ -307,11 +323,11 @@ void ConvolutionMatrix::multiply_plain(std::uint32_t k, Value place, std::uint32
   }
 }
 
-void ConvolutionMatrix::multiply_parts(std::uint32_t k, Value place) {
+void ConvolutionMatrix::multiply_parts(std::uint32_t number, std::uint32_t k, Value place) {
   std::vector<std::vector<Matrix>> weights(kParts);
   for (std::uint32_t part = 0; part < kParts; ++part) {
     for (std::uint32_t row = 0; row < matrices_m(); ++row) {
-      weights[part].push_back(read_weights(part, row, k));
+      weights[part].push_back(read_weights(number, part, row, k));
     }
   }
   for (std::uint32_t column = 0; column < matrices_n(); ++column) {
@@ -327,31 +343,34 @@ void ConvolutionMatrix::multiply_parts(std::uint32_t k, Value place) {
   }
 }
 
-void ConvolutionMatrix::multiply(Value place) {
-  for (std::uint32_t k = 0; k < depth(); k += kEdge) {
-    if (cuts()) {
-      multiply_parts(k, place);
-    } else {
-      multiply_plain(k, place, 0);
+void ConvolutionMatrix::multiply(Value first_tap) {
+  for (std::uint32_t i = 0; i < tile_.taps; ++i) {
+    const Value place = place_of_tap(first_tap + i);
+    for (std::uint32_t k = 0; k < depth(); k += kEdge) {
+      if (cuts()) {
+        multiply_parts(i, k, place);
+      } else {
+        multiply_plain(i, k, place, 0);
+      }
     }
   }
 }
 
-/// The channels from `channel` on: all taps. The weights of the next tap are on their way while
-/// those of one are multiplied.
+/// The channels from `channel` on: all taps. The weights of the next ones are on their way while
+/// those of some are multiplied.
 void ConvolutionMatrix::step(Value channel) {
   load_weights(channel, b_.u32(0));
   image_->stage(channel);
-  weights_->store();
+  store_weights();
   b_.workgroup_barrier();
-  for_each_tap([&](Value tap, Value place) {
-    const Value next = tap + 1;
+  for_each_group([&](Value tap) {
+    const Value next = tap + tile_.taps;
     const Value has_next = less(next, taps());
     b_.if_then(has_next, [&] { load_weights(channel, next); });
-    multiply(place);
+    multiply(tap);
     b_.workgroup_barrier();
     b_.if_then(has_next, [&] {
-      weights_->store();
+      store_weights();
       b_.workgroup_barrier();
     });
   });
@@ -362,13 +381,12 @@ void ConvolutionMatrix::add_special() {
     b_.for_range(b_.u32(0), inputs_, b_.u32(depth()), [&](Value channel) {
       image_->stage_special(channel);
       b_.for_range(b_.u32(0), b_.u32(taps()), b_.u32(1), [&](Value tap) {
-        weights_->stage_special(sum_index(channel, tap), sum_end(tap));
+        weights_[0]->stage_special(sum_index(channel, tap), sum_end(tap));
         b_.workgroup_barrier();
-        const Value y = tap / problem_.window.kernel_w;
-        const Value place = image_->place_of_tap(y, tap - y * problem_.window.kernel_w);
+        const Value place = place_of_tap(tap);
         for (std::uint32_t k = 0; k < depth(); k += kEdge) {
-          multiply_plain(k, place, 0);
-          multiply_plain(k, place, 1);
+          multiply_plain(0, k, place, 0);
+          multiply_plain(0, k, place, 1);
         }
         b_.workgroup_barrier();
       });
@@ -444,7 +462,8 @@ std::uint32_t shared_bytes(const Problem& problem, const ConvolutionTile& tile,
   const std::uint32_t depth = tile.image.channels;
   const std::uint32_t weights = problem.is_forward ? tile.outputs * (depth / kRun + 1)
                                                    : depth * (tile.outputs / kRun + 1);
-  return 16 * (weights * parts + ImageStaging::shared_vectors(problem.window, tile.image, parts));
+  return 16 * (weights * parts * tile.taps +
+               ImageStaging::shared_vectors(problem.window, tile.image, parts));
 }
 
 /// The longest steps that fit shared memory and do not compute much more than the sum.
@@ -468,9 +487,11 @@ struct Candidate {
   double rate;
 };
 constexpr Candidate kCandidates[] = {
+    {{{8, 32, 0}, 64, 1, 4}, 1.1},
     {{{4, 32, 0}, 64, 2, 2}, 1},
     {{{8, 16, 0}, 64, 2, 2}, 1},
     {{{7, 16, 0}, 128, 4, 1}, 1},
+    {{{8, 16, 0}, 32, 1, 4}, 0.8},
     {{{2, 32, 0}, 64, 2, 2}, 0.7},
     {{{4, 16, 0}, 64, 2, 2}, 0.7},
 };
@@ -503,6 +524,7 @@ std::optional<ConvolutionTile> convolution_tile(const dispatch::Kernel& kernel,
   double best_time = std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : kCandidates) {
     ConvolutionTile tile = candidate.tile;
+    if (problem.geometry.taps() % tile.taps != 0) continue;
     tile.image.channels = step_channels(problem, tile, parts);
     if (tile.image.channels == 0) continue;
     const std::int64_t tiles = divide_up(problem.outputs, tile.outputs) *

@@ -462,7 +462,8 @@ std::uint32_t shared_bytes(const ImageWindow& window, const WeightGradientPlan& 
 }
 
 /// Tiles of pixels, the largest first.
-constexpr ImageTile kTiles[] = {{4, 32, 0}, {8, 16, 0}, {2, 32, 0}, {4, 16, 0}, {2, 16, 0}};
+constexpr ImageTile kTiles[] = {{8, 16, 0}, {4, 32, 0}, {4, 16, 0}, {2, 32, 0},
+                                {1, 32, 0}, {2, 16, 0}, {1, 16, 0}};
 
 }  // namespace
 

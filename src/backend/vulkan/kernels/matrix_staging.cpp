@@ -40,6 +40,10 @@ void MatrixStaging::set_memory(const spirv::SharedArray& memory, std::uint32_t f
 
 void MatrixStaging::set_place(Value local, Value first_outer) {
   row_ = local / row_vectors();
+  // Invocations that a short tile has no rows for repeat its last one.
+  if (rows() < rows_a_pass()) {
+    row_ = b_.select(less(row_, rows()), row_, b_.u32(rows() - 1));
+  }
   column_ = local % row_vectors();
   first_outer_ = first_outer;
   if (is_gathered_) {

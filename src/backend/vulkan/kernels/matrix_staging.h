@@ -7,6 +7,7 @@
 // add up to it. Each part has a tile of its own.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/contraction.h"
@@ -60,7 +61,7 @@ class MatrixStaging {
   std::uint32_t rows() const { return is_inner_ ? shape_.tile : shape_.depth; }
   std::uint32_t part_vectors() const { return rows() * row_stride(); }
   std::uint32_t rows_a_pass() const { return shape_.threads / row_vectors(); }
-  std::uint32_t passes() const { return rows() / rows_a_pass(); }
+  std::uint32_t passes() const { return std::max(rows() / rows_a_pass(), 1u); }
   std::uint32_t vectors_a_group() const { return format_.dtype == DType::kF32 ? 2 : 1; }
 
   /// Positions past the end repeat the last one, or vector of them: what they make is never used.
