@@ -215,6 +215,9 @@ TEST(Spirv, LargeProductsRunOnMatrixUnits) {
 
 TEST(Spirv, ConvolutionsOnMatrixUnitsAreValid) {
   expect_valid(oracle::large_convolution_cases(), matrix_variants());
+  std::vector<Variant> variants = matrix_variants();
+  for (Variant& variant : variants) variant.traits.compute_units = 1;  // few tiles are enough
+  expect_valid(oracle::staged_convolution_cases(), variants);
 }
 
 TEST(Spirv, AttentionOnMatrixUnitsIsValid) {
@@ -255,22 +258,31 @@ TEST(Spirv, MatrixUnitsReadRowsThatStartAtVectors) {
 
 TEST(Spirv, LargeConvolutionsRunOnMatrixUnits) {
   const DeviceTraits traits = matrix_variants()[0].traits;
-  const auto engine = [&](const KernelCase& test) { return names_of(test, traits)[0]; };
+  const Names staged{"matrix_copy", "convolution_matrix"};
+  const Names weights{"convolution_weight_gradient", "convolution_weight_sum"};
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     SCOPED_TRACE(name_of(dtype));
-    // That of the benchmarks: forward and both gradients.
-    for (const KernelCase& test :
-         oracle::convolution_cases_of({32, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1}, dtype)) {
-      EXPECT_EQ(engine(test), "contraction_matrix") << test.name;
-    }
-    // Those of tests/python/test_large_products.py; their weights' gradients may be too small.
-    for (const oracle::Sweep& sweep : {oracle::Sweep{8, 32, 32, 32, 128, 3, 3, 1, 1, 1, 1},
-                                       oracle::Sweep{8, 40, 31, 33, 96, 3, 3, 1, 1, 1, 1}}) {
+    // That of the benchmarks, one of tests/python/test_large_products.py, and 1 x 1.
+    for (const oracle::Sweep& sweep : {oracle::Sweep{32, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1},
+                                       oracle::Sweep{8, 32, 32, 32, 128, 3, 3, 1, 1, 1, 1},
+                                       oracle::Sweep{32, 64, 32, 32, 64}}) {
       const std::vector<KernelCase> cases = oracle::convolution_cases_of(sweep, dtype);
-      EXPECT_EQ(engine(cases[0]), "contraction_matrix");
-      EXPECT_EQ(engine(cases[1]), "contraction_matrix");
+      EXPECT_EQ(names_of(cases[0], traits), staged);
+      EXPECT_EQ(names_of(cases[1], traits), staged);
+      EXPECT_EQ(names_of(cases[2], traits), weights);
     }
+    // Rows of pixels that 16 does not divide: images stick out of tiles, sums over pixels cannot.
+    const std::vector<KernelCase> odd =
+        oracle::convolution_cases_of({32, 40, 31, 33, 96, 3, 3, 1, 1, 1, 1}, dtype);
+    EXPECT_EQ(names_of(odd[0], traits), staged);
+    EXPECT_EQ(names_of(odd[1], traits), staged);
+    EXPECT_EQ(names_of(odd[2], traits)[0], "contraction_matrix");
   }
+  // Where windows step over pixels, the gradient of the image is gathered.
+  const std::vector<KernelCase> strided =
+      oracle::convolution_cases_of({32, 64, 64, 64, 64, 3, 3, 2, 2, 1, 1}, DType::kF16);
+  EXPECT_EQ(names_of(strided[0], traits), staged);
+  EXPECT_EQ(names_of(strided[1], traits)[0], "contraction_matrix");
 }
 
 TEST(Spirv, MatrixUnitsServeTheTypesThatTheyHave) {

@@ -89,22 +89,26 @@ def on_device(
     return actual, by_taps(case, *(exact(operand) for operand in operands))
 
 
-@pytest.mark.parametrize("dtype", [vkml.float32, vkml.float16, vkml.bfloat16])
+CASES = [
+    Case((10, 32, 32, 32), (64, 32, 3, 3)),
+    Case((8, 24, 20, 36), (40, 24, 3, 3)),  # tiles that stick out
+    Case((24, 10, 14, 14), (100, 10, 3, 3)),  # pairs of neighbours, odd channels
+    Case((12, 16, 31, 33), (33, 16, 3, 3)),  # no neighbours at all
+    Case((8, 136, 16, 32), (24, 136, 3, 3)),  # many steps, few results
+    Case((12, 24, 64, 64), (32, 24, 3, 3), stride=2),
+    Case((6, 64, 24, 32), (96, 32, 3, 3), padding=2, dilation=2, groups=2),
+    Case((12, 32, 24, 32), (24, 16, 3, 3), groups=2),  # groups that start within a vector
+    Case((10, 16, 32, 32), (32, 16, 5, 5), padding=2),
+    Case((20, 16, 15, 34), (32, 16, 1, 3), padding=0),
+    Case((8, 16, 24, 28), (32, 16, 3, 3), padding=4),  # windows wholly outside
+    Case((24, 48, 32, 32), (80, 48, 1, 1), padding=0),
+]
+
+
 @pytest.mark.parametrize(
-    "case",
-    [
-        Case((10, 32, 32, 32), (64, 32, 3, 3)),
-        Case((8, 24, 20, 36), (40, 24, 3, 3)),  # tiles that stick out
-        Case((24, 10, 14, 14), (100, 10, 3, 3)),  # pairs of neighbours, odd channels
-        Case((12, 16, 31, 33), (33, 16, 3, 3)),  # no neighbours at all
-        Case((8, 136, 16, 32), (24, 136, 3, 3)),  # many steps, few results
-        Case((12, 24, 64, 64), (32, 24, 3, 3), stride=2),
-        Case((6, 64, 24, 32), (96, 32, 3, 3), padding=2, dilation=2, groups=2),
-        Case((10, 16, 32, 32), (32, 16, 5, 5), padding=2),
-        Case((20, 16, 15, 34), (32, 16, 1, 3), padding=0),
-        Case((8, 16, 24, 28), (32, 16, 3, 3), padding=4),  # windows wholly outside
-        Case((24, 48, 32, 32), (80, 48, 1, 1), padding=0),
-    ],
+    ("case", "dtype"),
+    [(case, dtype) for case in CASES for dtype in (vkml.float32, vkml.float16)]
+    + [(CASES[0], vkml.bfloat16)],
     ids=str,
 )
 def test_value_and_gradients(case: Case, dtype: object, device: object) -> None:

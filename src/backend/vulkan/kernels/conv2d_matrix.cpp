@@ -3,15 +3,17 @@
 // A workgroup computes a tile of output channels and pixels in steps of a few input channels. The
 // image under the tile goes to shared memory once a step, with the rim that windows reach
 // (image_staging.h), and serves all taps there: the 16 pixels of a matrix are neighbours in a row,
-// a tap shifts where they begin. Weights are laid out channel by channel in a dispatch before, and
-// staged for one tap at a time. The gradient of the input is the convolution of the output's
+// a tap shifts where they begin. Weights are laid out tap by tap in a dispatch before, and staged
+// for one or several taps at a time. The gradient of the input is the convolution of the output's
 // gradient with the taps in reverse order.
 //
-// Sizes: 64 channels x 128 pixels by four subgroups of 32 x 64, or 128 x 112 by four of 32 x 112
-// for narrow images; steps of up to 64 channels of 16-bit elements, 16 of f32, which is cut into
-// parts as in contraction_matrix.cpp. Bound: matrix units, and shared memory that feeds them.
+// Sizes: 64 channels x 256 pixels by four subgroups of 64 x 64 in steps of 16 channels, with the
+// weights of nine taps at once, for 16-bit elements; 64 x 128 by four of 16 x 128, one tap at once,
+// for f32, which is cut into parts as in contraction_matrix.cpp; others for images and channels that
+// those do not fit. Bound: matrix units, and shared memory that feeds them.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "kernels/contraction.h"
 #include "kernels/conv2d.h"
@@ -73,15 +75,24 @@ MatrixFormat format_of(const dispatch::Kernel& kernel) {
   return matrix_format(kernel.core_inputs[0].dtype, kParts);
 }
 
-// Weights, as the matrix units read them: (o, tap, c) with c nearest for the convolution, (tap, o,
-// c) for the gradient of the input. `c` is padded to whole vectors.
+// Weights, as the matrix units read them: (tap, summed channel, resulting channel), the last padded
+// to whole vectors; where groups of results would not start at vectors, (result, tap, summed channel)
+// with that one padded. The nearest axis is the copy's last.
 
 constexpr std::size_t kNearest = 3;
 
+bool has_results_nearest(const Problem& problem) {
+  return !problem.is_forward || problem.geometry.groups == 1 ||
+         problem.outputs % kVectorElements == 0;
+}
+
 /// The same weights with their axes in that order.
-Operand ordered_weights(const Operand& weight, bool is_forward) {
-  constexpr std::array<std::size_t, 4> kForward{0, 2, 3, 1}, kGradient{2, 3, 0, 1};
-  const std::array<std::size_t, 4>& order = is_forward ? kForward : kGradient;
+Operand ordered_weights(const Operand& weight, const Problem& problem) {
+  constexpr std::array<std::size_t, 4> kForward{2, 3, 1, 0}, kGradient{2, 3, 0, 1};
+  constexpr std::array<std::size_t, 4> kResultsFirst{0, 2, 3, 1};
+  const std::array<std::size_t, 4>& order = !problem.is_forward            ? kGradient
+                                            : has_results_nearest(problem) ? kForward
+                                                                           : kResultsFirst;
   Operand ordered = weight;
   for (std::size_t axis = 0; axis < order.size(); ++axis) {
     ordered.extents[axis] = weight.extents[order[axis]];
@@ -91,17 +102,20 @@ Operand ordered_weights(const Operand& weight, bool is_forward) {
 }
 
 /// Distance of two taps along the sum.
-std::int64_t tap_length(const Operand& copy, bool is_forward) {
-  return copy.extents[is_forward ? kNearest : 2];
+std::int64_t tap_length(const Operand& copy, const Problem& problem) {
+  return copy.extents[has_results_nearest(problem) ? 2 : kNearest];
 }
 
 StridedOperandLayout layout_of(const Operand& copy, const Problem& problem) {
   const std::int64_t row = copy.extents[kNearest], groups = problem.geometry.groups;
-  const std::int64_t sum = problem.geometry.taps() * tap_length(copy, problem.is_forward);
-  if (problem.is_forward) {
+  const std::int64_t sum = problem.geometry.taps() * tap_length(copy, problem);
+  if (!has_results_nearest(problem)) {
     return {{{groups, problem.outputs * sum}}, {{problem.outputs, sum}}, {{sum, 1}}};
   }
-  return {{{groups, problem.inputs * row}}, {{row, 1}}, {{sum, row}}};
+  // Groups lie side by side: of the convolution along a row, of the gradient along the sum.
+  const std::int64_t step = problem.is_forward ? problem.outputs : problem.inputs * row;
+  const std::int64_t results = problem.is_forward && groups > 1 ? problem.outputs : row;
+  return {{{groups, step}}, {{results, 1}}, {{sum, row}}};
 }
 
 class ConvolutionMatrix {
@@ -198,13 +212,13 @@ void ConvolutionMatrix::open() {
   const Operand& weight = kernel_.core_inputs[1];
   inputs_ = shader_.parameter(problem_.inputs);
   outputs_ = shader_.parameter(problem_.outputs);
-  const std::int64_t tap = tap_length(weight, problem_.is_forward);
+  const std::int64_t tap = tap_length(weight, problem_);
   tap_length_ = tap == problem_.inputs ? inputs_ : shader_.parameter(tap);
   height_ = shader_.parameter(kernel_.space[2]);
   width_ = shader_.parameter(kernel_.space[3]);
   weight_operand_ = strided_operand(shader_, weight, layout_of(weight, problem_));
   const std::uint32_t threads = threads_of(tile_, shader_.traits());
-  const std::int64_t summed = problem_.is_forward ? tap : problem_.inputs;
+  const std::int64_t summed = has_results_nearest(problem_) ? problem_.inputs : tap;
   for (std::uint32_t i = 0; i < tile_.taps; ++i) {
     weights_.push_back(std::make_unique<MatrixStaging>(
         shader_, *weight_operand_, MatrixUse::kA, format_,
@@ -294,9 +308,9 @@ Value ConvolutionMatrix::sum_index(Value channel, Value tap) const {
   const Value own = problem_.is_forward ? tap : b_.u32(taps() - 1) - tap;
   return own * tap_length_ + channel;
 }
-/// Of the weights of a tap. The convolution's are padded with zeros.
+/// Of the weights of a tap. Summed channels that are nearest are padded with zeros.
 Value ConvolutionMatrix::sum_end(Value tap) const {
-  return sum_index(problem_.is_forward ? tap_length_ : inputs_, tap);
+  return sum_index(has_results_nearest(problem_) ? inputs_ : tap_length_, tap);
 }
 
 void ConvolutionMatrix::load_weights(Value channel, Value first_tap) {
@@ -460,8 +474,9 @@ std::uint32_t shared_bytes(const Problem& problem, const ConvolutionTile& tile,
                            std::uint32_t parts) {
   constexpr std::uint32_t kRun = 8;
   const std::uint32_t depth = tile.image.channels;
-  const std::uint32_t weights = problem.is_forward ? tile.outputs * (depth / kRun + 1)
-                                                   : depth * (tile.outputs / kRun + 1);
+  const std::uint32_t weights = has_results_nearest(problem)
+                                    ? depth * (tile.outputs / kRun + 1)
+                                    : tile.outputs * (depth / kRun + 1);
   return 16 * (weights * parts * tile.taps +
                ImageStaging::shared_vectors(problem.window, tile.image, parts));
 }
@@ -486,14 +501,18 @@ struct Candidate {
   ConvolutionTile tile;
   double rate;
 };
-constexpr Candidate kCandidates[] = {
-    {{{8, 32, 0}, 64, 1, 4}, 1.1},
-    {{{4, 32, 0}, 64, 2, 2}, 1},
-    {{{8, 16, 0}, 64, 2, 2}, 1},
-    {{{7, 16, 0}, 128, 4, 1}, 1},
-    {{{8, 16, 0}, 32, 1, 4}, 0.8},
-    {{{2, 32, 0}, 64, 2, 2}, 0.7},
-    {{{4, 16, 0}, 64, 2, 2}, 0.7},
+constexpr Candidate kCandidates16[] = {
+    {{{8, 32, 0}, 64, 1, 4, 9}, 1.25}, {{{16, 16, 0}, 64, 1, 4, 9}, 1.24},
+    {{{8, 32, 0}, 64, 1, 4, 3}, 1.2},  {{{16, 16, 0}, 64, 1, 4, 3}, 1.19},
+    {{{8, 32, 0}, 64, 1, 4, 1}, 1.1},  {{{16, 16, 0}, 64, 1, 4, 1}, 1.09},
+    {{{4, 32, 0}, 64, 2, 2, 1}, 1},    {{{8, 16, 0}, 64, 2, 2, 1}, 1},
+    {{{7, 16, 0}, 128, 4, 1, 1}, 1},   {{{8, 16, 0}, 32, 1, 4, 1}, 0.8},
+    {{{2, 32, 0}, 64, 2, 2, 1}, 0.7},  {{{4, 16, 0}, 64, 2, 2, 1}, 0.7},
+};
+constexpr Candidate kCandidatesF32[] = {
+    {{{4, 32, 0}, 64, 4, 1, 1}, 1},   {{{8, 16, 0}, 64, 4, 1, 1}, 1},
+    {{{7, 16, 0}, 64, 4, 1, 1}, 1},   {{{8, 16, 0}, 32, 2, 2, 1}, 0.8},
+    {{{2, 32, 0}, 64, 2, 2, 1}, 0.7}, {{{4, 16, 0}, 64, 2, 2, 1}, 0.7},
 };
 
 }  // namespace
@@ -507,7 +526,6 @@ std::optional<ConvolutionTile> convolution_tile(const dispatch::Kernel& kernel,
   constexpr std::int64_t kLeastInputs = 8;
   if (!may_convolve_on_matrix_units(kernel, traits)) return std::nullopt;
   const Problem problem(kernel);
-  const bool is_sum_of_taps = problem.geometry.taps() > 1;
   const bool has_steps = problem.is_forward ||
                          (problem.window.stride_h == 1 && problem.window.stride_w == 1);
   const Operand& weight = kernel.core_inputs[1];
@@ -515,14 +533,16 @@ std::optional<ConvolutionTile> convolution_tile(const dispatch::Kernel& kernel,
   for (std::size_t axis = 0; axis < weight.extents.size(); ++axis) {
     is_whole &= weight.strides[axis] != 0 || weight.extents[axis] == 1;
   }
-  if (!is_sum_of_taps || !has_steps || !is_whole || problem.inputs < kLeastInputs) {
+  if (!has_steps || !is_whole || problem.inputs < kLeastInputs) {
     return std::nullopt;
   }
   const std::uint32_t parts = format_of(kernel).parts;
   const double units = traits.compute_units;
   std::optional<ConvolutionTile> best;
   double best_time = std::numeric_limits<double>::infinity();
-  for (const Candidate& candidate : kCandidates) {
+  const std::span<const Candidate> candidates =
+      parts > 1 ? std::span<const Candidate>(kCandidatesF32) : kCandidates16;
+  for (const Candidate& candidate : candidates) {
     ConvolutionTile tile = candidate.tile;
     if (problem.geometry.taps() % tile.taps != 0) continue;
     tile.image.channels = step_channels(problem, tile, parts);
@@ -550,14 +570,14 @@ std::optional<ConvolutionTile> convolution_tile(const dispatch::Kernel& kernel,
 }
 
 std::int64_t convolution_matrix_scratch_bytes(const dispatch::Kernel& kernel) {
-  const bool is_forward = kernel.kind == CoreKind::kConv2d;
-  return matrix_copy_bytes(ordered_weights(kernel.core_inputs[1], is_forward), kNearest);
+  const Problem problem(kernel);
+  return matrix_copy_bytes(ordered_weights(kernel.core_inputs[1], problem), kNearest);
 }
 
 std::vector<Dispatch> generate_convolution_matrix(const Context& context,
                                                   const ConvolutionTile& tile) {
   const Problem problem(context.kernel);
-  const Operand weights = ordered_weights(context.kernel.core_inputs[1], problem.is_forward);
+  const Operand weights = ordered_weights(context.kernel.core_inputs[1], problem);
   const Operand copy = matrix_copy_of(weights, kNearest, context.kernel.scratch, 0);
   std::vector<Dispatch> dispatches{generate_matrix_copy(context, weights, kNearest, copy)};
   dispatch::Kernel kernel = context.kernel;

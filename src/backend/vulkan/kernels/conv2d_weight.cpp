@@ -477,8 +477,7 @@ std::optional<WeightGradientPlan> weight_gradient_plan(const dispatch::Kernel& k
   if (!may_convolve_on_matrix_units(kernel, traits)) return std::nullopt;
   const ConvolutionGeometry g = convolution_geometry(kernel);
   const Operand& gradient = kernel.core_inputs[1];
-  if (g.taps() == 1 || vector_direction(gradients_of_image(gradient, g)) !=
-                           ContractionOperand::Dense::kInner) {
+  if (vector_direction(gradients_of_image(gradient, g)) != ContractionOperand::Dense::kInner) {
     return std::nullopt;
   }
   const std::uint32_t parts = format_of(kernel).parts;
