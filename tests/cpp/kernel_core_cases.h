@@ -132,14 +132,12 @@ inline std::vector<KernelCase> convolution_cases() {
 inline std::vector<KernelCase> staged_convolution_cases() {
   std::vector<KernelCase> cases;
   for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
-    for (const Sweep& sweep : {Sweep{2, 32, 8, 32, 64, 3, 3, 1, 1, 1, 1},
-                               Sweep{1, 10, 7, 14, 100, 3, 3, 1, 1, 1, 1},
-                               Sweep{1, 16, 14, 15, 33, 3, 3, 1, 1, 1, 1},
-                               Sweep{2, 24, 16, 32, 32, 3, 3, 2, 2, 1, 1},
-                               Sweep{1, 64, 12, 16, 96, 3, 3, 1, 1, 2, 2, 2, 2, 2},
-                               Sweep{1, 32, 12, 16, 24, 3, 3, 1, 1, 1, 1, 1, 1, 2},
-                               Sweep{1, 16, 8, 32, 32, 5, 5, 1, 1, 2, 2},
-                               Sweep{1, 16, 6, 34, 32, 1, 3}}) {
+    for (const Sweep& sweep :
+         {Sweep{2, 32, 8, 32, 64, 3, 3, 1, 1, 1, 1}, Sweep{1, 10, 7, 14, 100, 3, 3, 1, 1, 1, 1},
+          Sweep{1, 16, 14, 15, 33, 3, 3, 1, 1, 1, 1}, Sweep{2, 24, 16, 32, 32, 3, 3, 2, 2, 1, 1},
+          Sweep{1, 64, 12, 16, 96, 3, 3, 1, 1, 2, 2, 2, 2, 2},
+          Sweep{1, 32, 12, 16, 24, 3, 3, 1, 1, 1, 1, 1, 1, 2},
+          Sweep{1, 16, 8, 32, 32, 5, 5, 1, 1, 2, 2}, Sweep{1, 16, 6, 34, 32, 1, 3}}) {
       for (KernelCase& test : convolution_cases_of(sweep, dtype)) cases.push_back(std::move(test));
     }
   }

@@ -263,9 +263,9 @@ TEST(Spirv, LargeConvolutionsRunOnMatrixUnits) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     SCOPED_TRACE(name_of(dtype));
     // That of the benchmarks, one of tests/python/test_large_products.py, and 1 x 1.
-    for (const oracle::Sweep& sweep : {oracle::Sweep{32, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1},
-                                       oracle::Sweep{8, 32, 32, 32, 128, 3, 3, 1, 1, 1, 1},
-                                       oracle::Sweep{32, 64, 32, 32, 64}}) {
+    for (const oracle::Sweep& sweep :
+         {oracle::Sweep{32, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1},
+          oracle::Sweep{8, 32, 32, 32, 128, 3, 3, 1, 1, 1, 1}, oracle::Sweep{32, 64, 32, 32, 64}}) {
       const std::vector<KernelCase> cases = oracle::convolution_cases_of(sweep, dtype);
       EXPECT_EQ(names_of(cases[0], traits), staged);
       EXPECT_EQ(names_of(cases[1], traits), staged);

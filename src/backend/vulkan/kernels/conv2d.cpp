@@ -4,9 +4,10 @@
 //   input gradient   out(c, pixel) = weight(c, tap) * gradient(tap, pixel)
 //   weight gradient  out(o, tap) = gradient(o, pixel) * image(pixel, tap)
 // where a pixel is (n, h, w) of the output or input, and a tap is (channel, kh, kw). Groups are the
-// batch. Bound: arithmetic, or loads where few channels reuse them.
-#include "kernels/contraction.h"
+// batch. Bound: arithmetic, or loads where few channels reuse them. Large ones on matrix units go
+// another way, which stages the image (conv2d.h).
 #include "kernels/conv2d.h"
+#include "kernels/contraction.h"
 #include "kernels/conversions.h"
 #include "kernels/kernels.h"
 #include "vkml/core/error.h"
@@ -191,7 +192,8 @@ StridedOperandLayout weights_by_input(const Operand& weight, const ConvolutionGe
 }
 
 /// gradient(o, pixel).
-StridedOperandLayout gradients_by_output(const Operand& gradient, const ConvolutionGeometry& geometry) {
+StridedOperandLayout gradients_by_output(const Operand& gradient,
+                                         const ConvolutionGeometry& geometry) {
   const std::int64_t stride = gradient.strides[1];
   return {{{geometry.groups, stride * geometry.group_outputs}},
           {{geometry.group_outputs, stride}},
@@ -307,10 +309,9 @@ ConvolutionGeometry convolution_geometry(const dispatch::Kernel& kernel) {
 
 bool may_convolve_on_matrix_units(const dispatch::Kernel& kernel, const DeviceTraits& traits) {
   const DType dtype = kernel.core_inputs[0].dtype;
-  const bool has_units =
-      dtype == DType::kF16
-          ? traits.has_matrix_f16
-          : (dtype == DType::kBF16 || dtype == DType::kF32) && traits.has_matrix_bf16;
+  const bool has_units = dtype == DType::kF16 ? traits.has_matrix_f16
+                                              : (dtype == DType::kBF16 || dtype == DType::kF32) &&
+                                                    traits.has_matrix_bf16;
   return has_units && may_use_matrix_units(kernel, traits) &&
          traits.max_shared_bytes >= kConvolutionSharedBytes;
 }

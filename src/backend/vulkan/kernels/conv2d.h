@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kConvolutionSharedBytes = 48 << 10;
 /// Convolutions, and gradients of their input, whose image is staged with its rim: which tile a
 /// workgroup computes, if that way is worth while.
 struct ConvolutionTile {
-  ImageTile image;            // its channels are those of a step
+  ImageTile image;             // its channels are those of a step
   std::uint32_t outputs = 64;  // channels of the result
   std::uint32_t subgroups_m = 2, subgroups_n = 2;
   std::uint32_t taps = 1;  // whose weights are staged at once
@@ -39,8 +39,8 @@ std::vector<Dispatch> generate_convolution_matrix(const Context& context,
 
 /// The same for gradients of the weight.
 struct WeightGradientPlan {
-  ImageTile image;             // its channels are columns of the result
-  std::uint32_t outputs = 64;  // rows of the result
+  ImageTile image;                    // its channels are columns of the result
+  std::uint32_t outputs = 64;         // rows of the result
   std::int64_t splits = 1, span = 1;  // parts of the sum, and the tiles of pixels of one
 };
 std::optional<WeightGradientPlan> weight_gradient_plan(const dispatch::Kernel& kernel,

@@ -9,8 +9,8 @@
 //
 // Sizes: 64 channels x 256 pixels by four subgroups of 64 x 64 in steps of 16 channels, with the
 // weights of nine taps at once, for 16-bit elements; 64 x 128 by four of 16 x 128, one tap at once,
-// for f32, which is cut into parts as in contraction_matrix.cpp; others for images and channels that
-// those do not fit. Bound: matrix units, and shared memory that feeds them.
+// for f32, which is cut into parts as in contraction_matrix.cpp; others for images and channels
+// that those do not fit. Bound: matrix units, and shared memory that feeds them.
 #include <algorithm>
 #include <limits>
 #include <span>
@@ -76,8 +76,8 @@ MatrixFormat format_of(const dispatch::Kernel& kernel) {
 }
 
 // Weights, as the matrix units read them: (tap, summed channel, resulting channel), the last padded
-// to whole vectors; where groups of results would not start at vectors, (result, tap, summed channel)
-// with that one padded. The nearest axis is the copy's last.
+// to whole vectors; where groups of results would not start at vectors, (result, tap, summed
+// channel) with that one padded. The nearest axis is the copy's last.
 
 constexpr std::size_t kNearest = 3;
 
@@ -190,8 +190,8 @@ std::uint32_t threads_of(const ConvolutionTile& tile, const DeviceTraits& traits
 Touches touches_of(const dispatch::Kernel& kernel) {
   Touches touches;
   touches.reads_scratch = true;
-  touches.scratch_element_bytes = narrow(static_cast<std::int64_t>(
-      size_of(kernel.core_inputs[1].dtype)));
+  touches.scratch_element_bytes =
+      narrow(static_cast<std::int64_t>(size_of(kernel.core_inputs[1].dtype)));
   return touches;
 }
 
@@ -225,8 +225,8 @@ void ConvolutionMatrix::open() {
         MatrixStaging::Shape{tile_.outputs, depth(), threads, outputs_,
                              problem_.outputs % tile_.outputs == 0, summed % depth() == 0}));
   }
-  image_ = std::make_unique<ImageStaging>(shader_, image, problem_.geometry.groups,
-                                          problem_.window, tile_.image, format_, threads);
+  image_ = std::make_unique<ImageStaging>(shader_, image, problem_.geometry.groups, problem_.window,
+                                          tile_.image, format_, threads);
   epilogue_ = std::make_unique<Epilogue>(shader_);
   strip_ = std::make_unique<MatrixStrip>(shader_, matrices_n());
 
@@ -234,8 +234,8 @@ void ConvolutionMatrix::open() {
   const std::uint32_t staged =
       tap_vectors * tile_.taps +
       ImageStaging::shared_vectors(problem_.window, tile_.image, format_.parts);
-  memory_ = spirv::SharedArray(b_, kWord4,
-                               std::max(staged, subgroups() * strip_->shared_vectors()));
+  memory_ =
+      spirv::SharedArray(b_, kWord4, std::max(staged, subgroups() * strip_->shared_vectors()));
   if (cuts()) found_special_ = spirv::SharedArray(b_, kWord, 1);
   for (std::uint32_t i = 0; i < tile_.taps; ++i) {
     weights_[i]->set_memory(memory_, i * tap_vectors, found_special_);
@@ -437,8 +437,8 @@ void ConvolutionMatrix::write_strip(std::uint32_t row) {
     const Value in_rows = pixel / tile_.image.columns;
     const Value y = first_row_ + in_rows;
     const Value x = first_column_ + (pixel - in_rows * tile_.image.columns);
-    const Value is_inside = logical_and(less(output, outputs_),
-                                        logical_and(less(y, height_), less(x, width_)));
+    const Value is_inside =
+        logical_and(less(output, outputs_), logical_and(less(y, height_), less(x, width_)));
     b_.if_then(is_inside, [&] {
       const Coordinates at{image_number_, group_ * outputs_ + output, y, x};
       if (neighbours == 1) {
@@ -474,9 +474,8 @@ std::uint32_t shared_bytes(const Problem& problem, const ConvolutionTile& tile,
                            std::uint32_t parts) {
   constexpr std::uint32_t kRun = 8;
   const std::uint32_t depth = tile.image.channels;
-  const std::uint32_t weights = has_results_nearest(problem)
-                                    ? depth * (tile.outputs / kRun + 1)
-                                    : tile.outputs * (depth / kRun + 1);
+  const std::uint32_t weights = has_results_nearest(problem) ? depth * (tile.outputs / kRun + 1)
+                                                             : tile.outputs * (depth / kRun + 1);
   return 16 * (weights * parts * tile.taps +
                ImageStaging::shared_vectors(problem.window, tile.image, parts));
 }
@@ -510,6 +509,7 @@ constexpr Candidate kCandidates16[] = {
     {{{2, 32, 0}, 64, 2, 2, 1}, 0.7},  {{{4, 16, 0}, 64, 2, 2, 1}, 0.7},
 };
 constexpr Candidate kCandidatesF32[] = {
+    {{{8, 32, 0}, 64, 1, 4, 1}, 1.1}, {{{16, 16, 0}, 64, 1, 4, 1}, 1.1},  // 1 x 1
     {{{4, 32, 0}, 64, 4, 1, 1}, 1},   {{{8, 16, 0}, 64, 4, 1, 1}, 1},
     {{{7, 16, 0}, 64, 4, 1, 1}, 1},   {{{8, 16, 0}, 32, 2, 2, 1}, 0.8},
     {{{2, 32, 0}, 64, 2, 2, 1}, 0.7}, {{{4, 16, 0}, 64, 2, 2, 1}, 0.7},
@@ -526,8 +526,8 @@ std::optional<ConvolutionTile> convolution_tile(const dispatch::Kernel& kernel,
   constexpr std::int64_t kLeastInputs = 8;
   if (!may_convolve_on_matrix_units(kernel, traits)) return std::nullopt;
   const Problem problem(kernel);
-  const bool has_steps = problem.is_forward ||
-                         (problem.window.stride_h == 1 && problem.window.stride_w == 1);
+  const bool has_steps =
+      problem.is_forward || (problem.window.stride_h == 1 && problem.window.stride_w == 1);
   const Operand& weight = kernel.core_inputs[1];
   bool is_whole = true;
   for (std::size_t axis = 0; axis < weight.extents.size(); ++axis) {
@@ -551,12 +551,10 @@ std::optional<ConvolutionTile> convolution_tile(const dispatch::Kernel& kernel,
                                divide_up(kernel.space[2], tile.image.rows) *
                                divide_up(kernel.space[3], tile.image.columns);
     const auto work = static_cast<double>(tile.outputs) * tile.image.rows * tile.image.columns;
-    const auto useful =
-        static_cast<double>(problem.outputs * kernel.space[2] * kernel.space[3]) *
-        static_cast<double>(problem.inputs) /
-        static_cast<double>(divide_up(problem.inputs, kEdge) * kEdge);
-    const double groups =
-        static_cast<double>(tiles * kernel.space[0] * problem.geometry.groups);
+    const auto useful = static_cast<double>(problem.outputs * kernel.space[2] * kernel.space[3]) *
+                        static_cast<double>(problem.inputs) /
+                        static_cast<double>(divide_up(problem.inputs, kEdge) * kEdge);
+    const double groups = static_cast<double>(tiles * kernel.space[0] * problem.geometry.groups);
     if (useful < kLeastUse * work * static_cast<double>(tiles) || groups < kLeastUnits * units) {
       continue;
     }

@@ -175,8 +175,7 @@ void WeightGradient::open() {
   padded_outputs_ = shader_.parameter(layout_.outputs);
   padded_inputs_ = shader_.parameter(layout_.inputs);
 
-  gradient_operand_ =
-      strided_operand(shader_, gradient, gradients_of_image(gradient, geometry_));
+  gradient_operand_ = strided_operand(shader_, gradient, gradients_of_image(gradient, geometry_));
   for (std::uint32_t row = 0; row < plan_.image.rows; ++row) {
     gradients_.push_back(std::make_unique<MatrixStaging>(
         shader_, *gradient_operand_, MatrixUse::kA, format_,
@@ -191,11 +190,9 @@ void WeightGradient::open() {
   strip_ = std::make_unique<MatrixStrip>(shader_, 1);
 
   const std::uint32_t row_vectors = gradients_[0]->shared_vectors();
-  const std::uint32_t staged =
-      row_vectors * plan_.image.rows +
-      ImageStaging::shared_vectors(window, plan_.image, format_.parts);
-  memory_ =
-      spirv::SharedArray(b_, kWord4, std::max(staged, kSubgroups * strip_->shared_vectors()));
+  const std::uint32_t staged = row_vectors * plan_.image.rows +
+                               ImageStaging::shared_vectors(window, plan_.image, format_.parts);
+  memory_ = spirv::SharedArray(b_, kWord4, std::max(staged, kSubgroups * strip_->shared_vectors()));
   if (cuts()) found_special_ = spirv::SharedArray(b_, kWord, 1);
   for (std::uint32_t row = 0; row < plan_.image.rows; ++row) {
     gradients_[row]->set_memory(memory_, row * row_vectors, found_special_);
@@ -281,8 +278,7 @@ void WeightGradient::stage() {
       });
 }
 
-void WeightGradient::multiply(
-    const std::function<void(std::uint32_t row, std::uint32_t k)>& step) {
+void WeightGradient::multiply(const std::function<void(std::uint32_t row, std::uint32_t k)>& step) {
   for (std::uint32_t row = 0; row < plan_.image.rows; ++row) {
     for (std::uint32_t k = 0; k < plan_.image.columns; k += kEdge) step(row, k);
   }
@@ -334,18 +330,16 @@ void WeightGradient::sum() {
     sums_.back().store(zero_matrix(b_, kMatrixSums));
   }
   if (!cuts()) {
-    for_each_tile([&] { stage(); },
-                  [&] {
-                    multiply([&](std::uint32_t row, std::uint32_t k) { multiply_plain(row, k, 0); });
-                  });
+    for_each_tile(
+        [&] { stage(); },
+        [&] { multiply([&](std::uint32_t row, std::uint32_t k) { multiply_plain(row, k, 0); }); });
     return;
   }
   b_.if_then(equal(b_.local_index(), 0), [&] { found_special_.store(b_.u32(0), b_.u32(0)); });
   b_.workgroup_barrier();
-  for_each_tile([&] { stage(); },
-                [&] {
-                  multiply([&](std::uint32_t row, std::uint32_t k) { multiply_parts(row, k); });
-                });
+  for_each_tile(
+      [&] { stage(); },
+      [&] { multiply([&](std::uint32_t row, std::uint32_t k) { multiply_parts(row, k); }); });
   const auto stage_special = [&] {
     image_->stage_special(first_input_);
     for (std::uint32_t row = 0; row < plan_.image.rows; ++row) {
@@ -387,10 +381,9 @@ void WeightGradient::write() {
 
 Dispatch WeightGradient::generate() {
   open();
-  const std::int64_t count = layout_.outputs / plan_.outputs *
-                             (layout_.inputs / plan_.image.channels) *
-                             divide_up(geometry_.taps(), kMostTaps) * geometry_.groups *
-                             plan_.splits;
+  const std::int64_t count =
+      layout_.outputs / plan_.outputs * (layout_.inputs / plan_.image.channels) *
+      divide_up(geometry_.taps(), kMostTaps) * geometry_.groups * plan_.splits;
   const std::array<std::uint32_t, 3> groups = shader_.groups_for(count);
   const Value limit = groups[1] > 1 ? shader_.parameter(count) : b_.u32(1);
   const Value number = b_.workgroup_id(1) * b_.workgroup_count(0) + b_.workgroup_id(0);

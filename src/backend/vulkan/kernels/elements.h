@@ -36,7 +36,8 @@ class Elements {
   spirv::Value is_vector_aligned() const { return is_vector_aligned_; }
 
   /// The bits of `count` (1, 2 or 4) neighbours of 2 or 4 bytes from element `index`, a multiple of
-  /// `count`, on, where is_aligned() holds: u32 or vectors of it, the lower element in the lower half.
+  /// `count`, on, where is_aligned() holds: u32 or vectors of it, the lower element in the lower
+  /// half.
   spirv::Value load_bits(spirv::Value index, std::uint32_t count) const;
 
  private:

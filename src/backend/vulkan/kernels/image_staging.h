@@ -100,8 +100,8 @@ class ImageStaging {
   ImageTile tile_;
   MatrixFormat format_;
   std::uint32_t threads_;
-  std::uint32_t run_ = 1;      // neighbours along a row that are loaded at once
-  bool by_channels_ = false;   // eight channels are neighbours in memory
+  std::uint32_t run_ = 1;                     // neighbours along a row that are loaded at once
+  bool by_channels_ = false;                  // eight channels are neighbours in memory
   bool has_whole_vectors_, has_whole_tiles_;  // of channels
   spirv::Value height_, width_, channels_;
   spirv::Value number_stride_, group_stride_, channel_stride_, row_stride_, column_stride_;

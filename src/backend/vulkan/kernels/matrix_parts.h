@@ -35,8 +35,9 @@ MatrixWords cut(EightFloats& values, std::uint32_t parts);
 MatrixWords cut_finite(const EightFloats& values, std::uint32_t parts);
 /// Whether an element was not finite, from what a cut left, or a sum of such rests.
 spirv::Value is_special(const EightFloats& rests);
-/// What cut_finite() leaves out, for products of bf16 that follow IEEE 754: in one part the elements
-/// that are not finite, in the other the signs (-1, 0, 1) of all; in which one depends on the use.
+/// What cut_finite() leaves out, for products of bf16 that follow IEEE 754: in one part the
+/// elements that are not finite, in the other the signs (-1, 0, 1) of all; in which one depends on
+/// the use.
 MatrixWords special_parts(spirv::MatrixUse use, const EightFloats& values);
 
 /// The products of the parts i + j < n of n, added from zero, the smallest first. The left operands

@@ -38,7 +38,8 @@ void MatrixStrip::write(std::span<const spirv::Matrix> sums, std::uint32_t neigh
     for (std::uint32_t step = 0; step < row_length; step += lanes_) {
       const bool is_whole = step + lanes_ <= row_length || row_length < lanes_;
       Value is_inside = is_whole ? has_row : less(own_column + step, row_length);
-      if (kMatrixEdge % rows_a_turn != 0) is_inside = logical_and(is_inside, less(row, kMatrixEdge));
+      if (kMatrixEdge % rows_a_turn != 0)
+        is_inside = logical_and(is_inside, less(row, kMatrixEdge));
       const auto hand_on = [&] {
         const Value column = (own_column + step) * neighbours;
         const Value vector = first_ + row * stride() + column / kVector;
