@@ -138,7 +138,7 @@ class WeightGradient {
   std::vector<MatrixVariable> sums_;
   std::vector<Value> tap_places_;
   Value is_aligned_, groups_, outputs_, plane_, width_, tile_count_, span_;
-  Value tiles_x_, tiles_in_image_, tiles_m_, tiles_n_, tap_groups_, padded_outputs_, padded_inputs_;
+  Value tiles_x_, tiles_in_image_, tiles_m_, tiles_n_, padded_outputs_, padded_inputs_;
   Value group_, split_, first_output_, first_input_, first_tap_;
   Value first_row_, first_column_;
   Value subgroup_row_, subgroup_column_;

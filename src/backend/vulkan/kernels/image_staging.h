@@ -8,6 +8,9 @@
 // matrix_parts.h; each part has a tile of its own.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "kernels/elements.h"
 #include "kernels/matrix_parts.h"
 
