@@ -224,7 +224,7 @@ class Fuser {
   KernelForm form_;
   bool is_enabled_;
   Fusion result_;
-  std::vector<bool> buffered_;  // by position: an inline value that is read from memory
+  std::vector<bool> buffered_;    // by position: an inline value that is read from memory
   std::vector<int> last_reader_;  // by position; -1: none
   std::vector<Group> groups_;
   std::vector<Extent> extents_;  // of the groups

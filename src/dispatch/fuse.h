@@ -4,7 +4,8 @@
 // its sources where the union still is one kernel (kernel_form.h) and no cycle between groups
 // arises (group_graph.h). What does not fit starts a group of its own, so a limit splits a kernel
 // and never fails.
-// A small group that others can have early is left alone where it would have to wait for large ones.
+// A small group that others can have early is left alone where it would have to wait for large
+// ones.
 #pragma once
 
 #include <vector>

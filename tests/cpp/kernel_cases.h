@@ -196,14 +196,14 @@ inline std::vector<KernelCase> opcode_cases() {
       cases.push_back(opcode_case(op, t, ScalarType::kBool));
     }
     const bool is_float = ops::is_floating(t);
-    const auto group = is_float
-                           ? std::vector<Opcode>{Opcode::kFloor,     Opcode::kCeil, Opcode::kTrunc,
-                                                 Opcode::kRoundEven, Opcode::kSqrt, Opcode::kFma,
-                                                 Opcode::kExp}
-                           : std::vector<Opcode>{Opcode::kAnd,        Opcode::kOr,
-                                                 Opcode::kXor,        Opcode::kNot,
-                                                 Opcode::kRem,        Opcode::kShiftLeft,
-                                                 Opcode::kShiftRight, Opcode::kShiftRightLogical};
+    const auto group =
+        is_float
+            ? std::vector<Opcode>{Opcode::kFloor, Opcode::kCeil, Opcode::kTrunc, Opcode::kRoundEven,
+                                  Opcode::kSqrt,  Opcode::kFma,  Opcode::kExp}
+            : std::vector<Opcode>{Opcode::kAnd,        Opcode::kOr,
+                                  Opcode::kXor,        Opcode::kNot,
+                                  Opcode::kRem,        Opcode::kShiftLeft,
+                                  Opcode::kShiftRight, Opcode::kShiftRightLogical};
     for (const Opcode op : group) cases.push_back(opcode_case(op, t, t));
   }
   for (const Opcode op :

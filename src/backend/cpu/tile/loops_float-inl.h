@@ -77,10 +77,10 @@ struct ExpConstants<double> {
   static constexpr double kLn2High = 6.93147180369123816490e-01,
                           kLn2Low = 1.90821492927058770002e-10;
   static constexpr int kBias = 1023, kMantissaBits = 52;
-  static constexpr double kSeries[] = {
-      1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
-      1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
-      1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5};
+  static constexpr double kSeries[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
+                                       1.0 / 3628800.0,    1.0 / 362880.0,    1.0 / 40320.0,
+                                       1.0 / 5040.0,       1.0 / 720.0,       1.0 / 120.0,
+                                       1.0 / 24.0,         1.0 / 6.0,         0.5};
 };
 struct Exp {
   template <class D, class V>
