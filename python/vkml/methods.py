@@ -44,9 +44,11 @@ class TensorMethods(Tensor):
         """Bytes of all elements."""
         return self.numel() * self.dtype.itemsize
 
-    def type(self, dtype: typing.Any = None) -> typing.Any:
+    def type(self, dtype: typing.Any = None, non_blocking: bool = False) -> typing.Any:
         """The tensor in a dtype, as `to`; without one the dtype's name, `vkml.float32` say."""
-        return str(self.dtype) if dtype is None else self.to(dtype)
+        if dtype is None:
+            return str(self.dtype)
+        return self.to(dtype, non_blocking=non_blocking)
 
     def __contains__(self, element: typing.Any) -> bool:
         """Whether an element equals a number, or a tensor's elements where it broadcasts."""

@@ -41,10 +41,11 @@ GradientReads gradient_reads(const graph::OpInfo& op) {
   return entry.reads;
 }
 
-/// The search ends at the node and at its sources: what is reached through one is not read itself.
-GradientReads record_gradient_reads(const NodePtr& node) {
-  // Operators evaluated on the host show what they read only to gradients.
-  const graph::GradientMode with_gradients(true);
+namespace {
+
+/// What the rule's expressions read. The search ends at the node and at its sources: what is
+/// reached through one is not read itself.
+GradientReads reads_of_rule(const NodePtr& node) {
   const auto sources = node->sources();
   std::vector<Value> gradients(sources.size());
   const Value one = graph::full(node->shape().extents(), 1, node->dtype(), node->device());
@@ -69,6 +70,21 @@ GradientReads record_gradient_reads(const NodePtr& node) {
     }
     if (is_end) continue;
     for (const NodePtr& source : found->sources()) waiting.push_back(source.get());
+  }
+  return reads;
+}
+
+}  // namespace
+
+GradientReads record_gradient_reads(const NodePtr& node) {
+  // Operators evaluated on the host show what they read only to gradients that are recorded; rules
+  // that save results for a first derivative read those only where none are.
+  GradientReads reads;
+  for (const bool is_recorded : {true, false}) {
+    const graph::GradientMode mode(is_recorded);
+    const GradientReads found = reads_of_rule(node);
+    reads.operands |= found.operands;
+    reads.output = reads.output || found.output;
   }
   return reads;
 }

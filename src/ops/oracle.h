@@ -183,6 +183,12 @@ inline double erfinv(double x) {
   return static_cast<double>(std::copysign(y, static_cast<long double>(x)));
 }
 
+// Libraries reduce angles in double a few units off next to multiples of pi/2: in the next wider
+// type that is far below a double's last place.
+inline double sin(double x) { return static_cast<double>(std::sin(static_cast<long double>(x))); }
+inline double cos(double x) { return static_cast<double>(std::cos(static_cast<long double>(x))); }
+inline double tan(double x) { return static_cast<double>(std::tan(static_cast<long double>(x))); }
+
 /// By the continued fraction (Abramowitz and Stegun 7.1.14) where the product would overflow.
 inline double erfcx(double x) {
   const long double wide = x;

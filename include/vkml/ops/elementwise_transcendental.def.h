@@ -96,16 +96,16 @@ VKML_UNARY(
 // Trigonometric and hyperbolic functions
 VKML_UNARY(
     sin, "The sine of x radians, of any size.", kFloat, [](auto x) { return sin(x); },
-    [](auto x, auto, auto g) { return g * cos(x); }, [](double x) { return std::sin(x); },
+    [](auto x, auto, auto g) { return g * cos(x); }, [](double x) { return oracle::sin(x); },
     domain(-100, 100), 2)
 VKML_UNARY(
     cos, "The cosine of x radians, of any size.", kFloat, [](auto x) { return cos(x); },
-    [](auto x, auto, auto g) { return -g * sin(x); }, [](double x) { return std::cos(x); },
+    [](auto x, auto, auto g) { return -g * sin(x); }, [](double x) { return oracle::cos(x); },
     domain(-100, 100), 2)
 VKML_UNARY(
     tan, "The tangent of x radians, of any size.", kFloat, [](auto x) { return tan(x); },
     [](auto, auto y, auto g) { return unless_zero(g, g * (y * y + 1.0)); },
-    [](double x) { return std::tan(x); }, domain(-10, 10), 5, in_float32())
+    [](double x) { return oracle::tan(x); }, domain(-10, 10), 5, in_float32())
 VKML_UNARY(
     sinc, "sin(pi x) / (pi x), 1 at 0.", kFloat, [](auto x) { return sinc(x); },
     [](auto x, auto y, auto g) {
